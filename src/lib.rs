@@ -1,1 +1,9 @@
-//! Permit Notifier.
+//! Permit Notifier tells permit holders, in time and never twice by our own doing, that their permit is
+//! about to expire, and can prove it.
+//!
+//! The map: `domain` decides what is owed and holds no I/O; `store` is the only place that speaks SQL;
+//! `scan` finds and claims what is owed, one replica at a time; `dispatch` sends it, on every replica;
+//! `mail` composes messages and hands them over; `files` reads what offices hand us; `web` is HTTP;
+//! `app` puts the parts together and `commands` are what a person can run.
+
+pub mod domain;

@@ -1,0 +1,28 @@
+//! Calendar arithmetic: whole days and months, and what day it is in a zone.
+
+use chrono::{DateTime, Datelike, Months, NaiveDate, TimeDelta, Utc};
+use chrono_tz::Tz;
+
+/// The calendar day in `zone` at `instant`.
+pub fn day_in(instant: DateTime<Utc>, zone: Tz) -> NaiveDate {
+    instant.with_timezone(&zone).date_naive()
+}
+
+/// `date` moved by `days`; dates outside chrono's range saturate, so that no input can panic.
+pub fn plus_days(date: NaiveDate, days: i64) -> NaiveDate {
+    let edge = if days < 0 { NaiveDate::MIN } else { NaiveDate::MAX };
+    TimeDelta::try_days(days).and_then(|delta| date.checked_add_signed(delta)).unwrap_or(edge)
+}
+
+/// `date` moved by whole months, clamped to the last day of a shorter month: 31 January + 1 month is the
+/// last day of February, 29 February + 12 months is 28 February.
+pub fn plus_months(date: NaiveDate, months: i32) -> NaiveDate {
+    let by = Months::new(months.unsigned_abs());
+    let moved = if months < 0 { date.checked_sub_months(by) } else { date.checked_add_months(by) };
+    moved.unwrap_or(if months < 0 { NaiveDate::MIN } else { NaiveDate::MAX })
+}
+
+/// Whole days from `from` to `to`, negative if `to` is earlier.
+pub fn days_between(from: NaiveDate, to: NaiveDate) -> i64 {
+    i64::from(to.num_days_from_ce()) - i64::from(from.num_days_from_ce())
+}

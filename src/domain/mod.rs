@@ -3,6 +3,7 @@
 pub mod attempt;
 pub mod backoff;
 pub mod calendar;
+pub mod copies;
 pub mod delivery;
 pub mod notice;
 pub mod owed;

@@ -138,10 +138,7 @@ pub fn judge(
 ) -> Verdict {
     let barred = barred(standing, today);
     let slots = timetable(schedule, standing.expires_on, window);
-    let mut verdict = Verdict::default();
-    for row in rows.iter().filter(|row| row.is_open()) {
-        verdict.actions.extend(upkeep(standing, schedule, &slots, barred, row, today));
-    }
+    let mut verdict = Verdict { actions: keep_up(standing, schedule, rows, today, window), already: 0 };
     if barred.is_none() {
         let present: Vec<&Row> = rows.iter().filter(|row| row.expires_on == standing.expires_on).collect();
         for class in NoticeClass::ALL {
@@ -153,6 +150,21 @@ pub fn judge(
         verdict.actions.extend(revive_confirmation(standing, schedule, &present, today));
     }
     verdict
+}
+
+/// The part of [`judge`] that claims nothing: what becomes of open notices because the permit, the schedule or
+/// the day changed. A change of a schedule asks this alone, and leaves what is newly due to the next scan.
+pub fn keep_up(
+    standing: &Standing,
+    schedule: &Schedule,
+    rows: &[Row],
+    today: NaiveDate,
+    window: Option<&SendWindow>,
+) -> Vec<Action> {
+    let barred = barred(standing, today);
+    let slots = timetable(schedule, standing.expires_on, window);
+    let open = rows.iter().filter(|row| row.is_open());
+    open.filter_map(|row| upkeep(standing, schedule, &slots, barred, row, today)).collect()
 }
 
 /// What becomes of one open notice because the permit, the schedule or the day changed.

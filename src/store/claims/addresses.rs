@@ -1,0 +1,227 @@
+//! Copies follow the addresses: what is open for an address that left the permit ends, and the latest owed
+//! notice of each class gets a copy for each role that has none yet.
+//!
+//! Runs in the transaction of every change, in every scan, and after a settle that ends such a copy unsent.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::{DateTime, NaiveDate, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    Authority, Writing,
+    insert::{DeliveryColumns, insert_deliveries},
+    supersede::{lock_notices, refresh_states},
+};
+use crate::{
+    domain::{
+        copies::{LETTER_KEY, Owed, copies},
+        delivery::DeliveryState,
+        notice::{NoticeClass, NoticeState},
+        recipient::HOLDER,
+    },
+    store::{
+        Result,
+        cases::{Case, Suppressed, lock_deliveries},
+    },
+};
+
+/// A notice of a present period that may still go, with its copies.
+struct Notice {
+    id: Uuid,
+    permit_id: Uuid,
+    class: NoticeClass,
+    state: NoticeState,
+    due_on: NaiveDate,
+    send_by: NaiveDate,
+    copies: Vec<CopyRow>,
+}
+
+struct CopyRow {
+    id: Uuid,
+    recipient_key: String,
+    role: String,
+    state: DeliveryState,
+}
+
+/// What is to be written.
+#[derive(Default)]
+struct Work {
+    touched: HashSet<Uuid>,
+    drop: Vec<Uuid>,
+    wake: Vec<Uuid>,
+    held: Vec<Uuid>,
+    make: DeliveryColumns,
+}
+
+/// Makes the open copies of the cases' notices match the permits' present addresses.
+pub async fn follow_addresses(
+    connection: &mut PgConnection,
+    _: &Authority,
+    cases: &[Case],
+    suppressed: &Suppressed,
+    writing: Writing,
+) -> Result<()> {
+    let permits: Vec<Uuid> = cases.iter().map(|case| case.permit_id).collect();
+    let ids = notices_that_may_go(connection, &permits, writing.moment.today).await?;
+    if ids.is_empty() {
+        return Ok(());
+    }
+    lock_notices(connection, &ids).await?;
+    lock_deliveries(connection, &ids).await?;
+    let notices = read_notices(connection, &ids).await?;
+    let latest = latest_of_class(&notices);
+    let by_permit: HashMap<Uuid, &Case> = cases.iter().map(|case| (case.permit_id, case)).collect();
+    let mut work = Work::default();
+    for notice in &notices {
+        if let Some(case) = by_permit.get(&notice.permit_id) {
+            plan(notice, case, suppressed, latest.contains(&notice.id), &mut work);
+        }
+    }
+    let touched: Vec<Uuid> = work.touched.into_iter().collect();
+    drop_copies(connection, &work.drop, writing.moment.now).await?;
+    wake_copies(connection, &work.wake, "pending", writing).await?;
+    wake_copies(connection, &work.held, "held", writing).await?;
+    insert_deliveries(connection, work.make, writing.moment.now, writing.not_before).await?;
+    refresh_states(connection, &touched).await
+}
+
+/// Decides for one notice which copies end, come back or are made.
+fn plan(notice: &Notice, case: &Case, suppressed: &Suppressed, is_latest: bool, work: &mut Work) {
+    let owed = copies(notice.class, &case.recipients, |r| suppressed.forbids(notice.class, &r.address));
+    let keys: HashSet<String> = owed.iter().map(Owed::recipient_key).collect();
+    let is_open = |copy: &CopyRow| matches!(copy.state, DeliveryState::Pending | DeliveryState::Held);
+    let on_permit: HashSet<String> = case.recipients.iter().map(|r| r.address.key()).collect();
+    let leaves = |copy: &CopyRow| {
+        let stays = if copy.recipient_key == LETTER_KEY { keys.contains(LETTER_KEY) } else { on_permit.contains(&copy.recipient_key) };
+        is_open(copy) && !stays
+    };
+    for copy in notice.copies.iter().filter(|copy| leaves(copy)) {
+        work.drop.push(copy.id);
+        work.touched.insert(notice.id);
+    }
+    if !is_latest {
+        return;
+    }
+    let keeps = |state: DeliveryState| {
+        use DeliveryState as S;
+        matches!(state, S::Pending | S::Held | S::Sending | S::Sent | S::Ambiguous)
+    };
+    let served: HashSet<&str> =
+        notice.copies.iter().filter(|c| keeps(c.state) && !leaves(c)).map(|c| c.role.as_str()).collect();
+    let hold = notice.state == NoticeState::Held;
+    for copy in &owed {
+        let role = match copy {
+            Owed::Mail(recipient) => recipient.role.as_str(),
+            Owed::Letter => HOLDER,
+            Owed::Suppressed(_) => continue,
+        };
+        if served.contains(role) {
+            continue;
+        }
+        let key = copy.recipient_key();
+        match notice.copies.iter().filter(|c| c.recipient_key == key).max_by_key(|c| c.id) {
+            Some(old) if old.state == DeliveryState::Superseded => {
+                if hold { work.held.push(old.id) } else { work.wake.push(old.id) }
+            }
+            // It was refused, cancelled or has bounced there: that is for a person to retry.
+            Some(_) => continue,
+            None => work.make.push(notice.id, notice.send_by, copy, hold),
+        }
+        work.touched.insert(notice.id);
+    }
+}
+
+/// For each permit and class the notice that is due latest.
+fn latest_of_class(notices: &[Notice]) -> HashSet<Uuid> {
+    let mut latest: HashMap<(Uuid, NoticeClass), &Notice> = HashMap::new();
+    for notice in notices {
+        let present = latest.entry((notice.permit_id, notice.class)).or_insert(notice);
+        if (notice.due_on, notice.id) > (present.due_on, present.id) {
+            *present = notice;
+        }
+    }
+    latest.values().map(|notice| notice.id).collect()
+}
+
+async fn notices_that_may_go(connection: &mut PgConnection, permits: &[Uuid], today: NaiveDate) -> Result<Vec<Uuid>> {
+    let ids = sqlx::query_scalar!(
+        "SELECT n.id FROM notices n JOIN permits p ON p.id = n.permit_id AND p.expires_on = n.expires_on
+         WHERE n.permit_id = ANY ($1) AND n.superseded_at IS NULL AND n.send_by >= $2
+           AND n.state IN ('pending', 'held', 'ambiguous', 'sent', 'failed')
+           AND p.status = 'active' AND p.archived_at IS NULL",
+        permits,
+        today,
+    );
+    Ok(ids.fetch_all(connection).await?)
+}
+
+async fn read_notices(connection: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<Notice>> {
+    let rows = sqlx::query!(
+        "SELECT n.id, n.permit_id, n.class, n.state, n.due_on, n.send_by, d.id AS delivery_id, d.recipient_key, d.role,
+                d.state AS delivery_state
+         FROM notices n JOIN deliveries d ON d.notice_id = n.id
+         WHERE n.id = ANY ($1) AND n.superseded_at IS NULL
+           AND n.state IN ('pending', 'held', 'ambiguous', 'sent', 'failed')
+         ORDER BY n.id, d.id",
+        ids,
+    )
+    .fetch_all(connection)
+    .await?;
+    let mut notices: Vec<Notice> = Vec::new();
+    for row in rows {
+        let copy = CopyRow {
+            id: row.delivery_id,
+            recipient_key: row.recipient_key,
+            role: row.role,
+            state: row.delivery_state.parse()?,
+        };
+        match notices.last_mut() {
+            Some(notice) if notice.id == row.id => notice.copies.push(copy),
+            _ => notices.push(Notice {
+                id: row.id,
+                permit_id: row.permit_id,
+                class: row.class.parse()?,
+                state: row.state.parse()?,
+                due_on: row.due_on,
+                send_by: row.send_by,
+                copies: vec![copy],
+            }),
+        }
+    }
+    Ok(notices)
+}
+
+async fn drop_copies(connection: &mut PgConnection, deliveries: &[Uuid], now: DateTime<Utc>) -> Result<()> {
+    sqlx::query!(
+        "UPDATE deliveries SET state = 'superseded', reason_code = 'address_changed', lease_token = NULL,
+                lease_owner = NULL, updated_at = $2
+         WHERE id = ANY ($1) AND state IN ('pending', 'held')",
+        deliveries,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn wake_copies(
+    connection: &mut PgConnection,
+    deliveries: &[Uuid],
+    state: &'static str,
+    writing: Writing,
+) -> Result<()> {
+    sqlx::query!(
+        "UPDATE deliveries SET state = $2, reason_code = CASE WHEN $2 = 'held' THEN 'claim_limit' END,
+                next_attempt_at = greatest(next_attempt_at, $3), updated_at = $4
+         WHERE id = ANY ($1) AND state = 'superseded'",
+        deliveries,
+        state,
+        writing.not_before,
+        writing.moment.now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

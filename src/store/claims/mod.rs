@@ -1,0 +1,100 @@
+//! Claiming: writing what [`crate::domain::owed::judge`] found, as few set-based statements.
+//!
+//! Whoever writes must hold an [`Authority`]: the scan's lock lends one, and so does a change that has locked
+//! its permits. The unique key keeps the promise; the authority keeps the work from being done twice.
+
+mod addresses;
+mod insert;
+mod revive;
+mod supersede;
+
+pub use addresses::follow_addresses;
+pub use insert::Claim;
+pub use supersede::refresh_states;
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    Moment, Result,
+    cases::{Case, Suppressed},
+};
+use crate::domain::owed::Action;
+
+/// Proof that the permits to be written for are locked: by the scan's lock, or by a change.
+#[derive(Debug)]
+pub struct Authority(());
+
+impl Authority {
+    pub(super) fn new() -> Self {
+        Self(())
+    }
+}
+
+/// On whose behalf notices are written, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Writing {
+    /// When.
+    pub moment: Moment,
+    /// Business time before which new deliveries are not tried.
+    pub not_before: DateTime<Utc>,
+    /// Whether the brake is on: what would be pending is held.
+    pub hold: bool,
+    /// The scan that writes, if one does.
+    pub scan_id: Option<Uuid>,
+    /// The import that writes, if one does.
+    pub import_id: Option<Uuid>,
+}
+
+/// How many notices were written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Made pending or held.
+    pub claimed: u64,
+    /// Due, and recorded already.
+    pub already_claimed: u64,
+    /// Owed again.
+    pub revived: u64,
+    /// Recorded or turned superseded.
+    pub superseded: u64,
+    /// Recorded or turned skipped.
+    pub skipped: u64,
+    /// The part of `claimed` and `revived` that is held.
+    pub held: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.claimed += other.claimed;
+        self.already_claimed += other.already_claimed;
+        self.revived += other.revived;
+        self.superseded += other.superseded;
+        self.skipped += other.skipped;
+        self.held += other.held;
+    }
+}
+
+/// A case with what is to be written for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Judged<'c> {
+    /// The case.
+    pub case: &'c Case,
+    /// What to write.
+    pub actions: &'c [Action],
+}
+
+/// Writes the actions of all cases; the permits are locked, as `authority` proves.
+pub async fn write(
+    connection: &mut PgConnection,
+    authority: &Authority,
+    judged: &[Judged<'_>],
+    suppressed: &Suppressed,
+    writing: Writing,
+) -> Result<Counts> {
+    // Endings first: a revived or new notice must not meet an open one that gives way to it.
+    let mut counts = supersede::write(connection, authority, judged, writing.moment.now).await?;
+    counts += revive::write(connection, authority, judged, suppressed, writing).await?;
+    counts += insert::write(connection, authority, judged, suppressed, writing).await?;
+    Ok(counts)
+}

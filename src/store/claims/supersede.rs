@@ -1,0 +1,157 @@
+//! Ending or moving notices that are open.
+//!
+//! A delivery in flight keeps its state: its notice is stamped, and the settling of its attempt looks at that.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Authority, Counts, Judged};
+use crate::{
+    domain::{
+        notice::ReasonCode,
+        owed::{Action, Timing},
+    },
+    store::{Result, cases::lock_deliveries},
+};
+
+/// Writes every superseding, lateness and change of days among the actions.
+pub(super) async fn write(
+    connection: &mut PgConnection,
+    _: &Authority,
+    judged: &[Judged<'_>],
+    now: DateTime<Utc>,
+) -> Result<Counts> {
+    let mut superseded = Vec::new();
+    let mut late = Vec::new();
+    let mut moved = Vec::new();
+    for action in judged.iter().flat_map(|judged| judged.actions) {
+        match action {
+            Action::Supersede(id, _, reason) => superseded.push((*id, *reason)),
+            Action::TooLate(id, _) => late.push((*id, ReasonCode::TooLate)),
+            Action::Retime(id, timing) => moved.push((*id, *timing)),
+            _ => {}
+        }
+    }
+    let touched: Vec<Uuid> =
+        superseded.iter().chain(&late).map(|(id, _)| *id).chain(moved.iter().map(|(id, _)| *id)).collect();
+    if touched.is_empty() {
+        return Ok(Counts::default());
+    }
+    lock_notices(connection, &touched).await?;
+    lock_deliveries(connection, &touched).await?;
+    let counts = Counts {
+        superseded: end(connection, &superseded, "superseded", now).await?,
+        skipped: end(connection, &late, "skipped", now).await?,
+        ..Counts::default()
+    };
+    retime(connection, &moved).await?;
+    refresh_states(connection, &touched).await?;
+    Ok(counts)
+}
+
+/// Locks notices in order of id.
+pub(super) async fn lock_notices(connection: &mut PgConnection, notices: &[Uuid]) -> Result<()> {
+    sqlx::query!("SELECT 1 AS locked FROM notices WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", notices)
+        .fetch_all(connection)
+        .await?;
+    Ok(())
+}
+
+/// Ends what is still open of the notices; says how many notices were open.
+async fn end(
+    connection: &mut PgConnection,
+    notices: &[(Uuid, ReasonCode)],
+    state: &'static str,
+    now: DateTime<Utc>,
+) -> Result<u64> {
+    if notices.is_empty() {
+        return Ok(0);
+    }
+    let ids: Vec<Uuid> = notices.iter().map(|(id, _)| *id).collect();
+    let codes: Vec<&str> = notices.iter().map(|(_, reason)| reason.as_str()).collect();
+    let sentences: Vec<&str> = notices.iter().map(|(_, reason)| reason.sentence()).collect();
+    sqlx::query!(
+        "UPDATE deliveries d
+         SET state = $3, reason_code = ending.code, lease_token = NULL, lease_owner = NULL, updated_at = $4
+         FROM unnest($1::uuid[], $2::text[]) AS ending (id, code)
+         WHERE d.notice_id = ending.id AND d.state IN ('pending', 'held')",
+        &ids,
+        &codes as &[&str],
+        state,
+        now,
+    )
+    .execute(&mut *connection)
+    .await?;
+    let ended = sqlx::query!(
+        "UPDATE notices n
+         SET reason_code = ending.code, reason = ending.sentence,
+             superseded_at = CASE WHEN $4 = 'superseded' THEN $5::timestamptz END
+         FROM unnest($1::uuid[], $2::text[], $3::text[]) AS ending (id, code, sentence)
+         WHERE n.id = ending.id AND n.state IN ('pending', 'held') AND n.superseded_at IS NULL",
+        &ids,
+        &codes as &[&str],
+        &sentences as &[&str],
+        state,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(ended.rows_affected())
+}
+
+/// Gives open notices their new days.
+async fn retime(connection: &mut PgConnection, notices: &[(Uuid, Timing)]) -> Result<()> {
+    if notices.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<Uuid> = notices.iter().map(|(id, _)| *id).collect();
+    let due_ons: Vec<NaiveDate> = notices.iter().map(|(_, timing)| timing.due_on).collect();
+    let send_bys: Vec<NaiveDate> = notices.iter().map(|(_, timing)| timing.send_by).collect();
+    let forward: Vec<bool> = notices.iter().map(|(_, timing)| timing.brought_forward).collect();
+    sqlx::query!(
+        "UPDATE notices n SET due_on = moved.due_on, send_by = moved.send_by, brought_forward = moved.forward
+         FROM unnest($1::uuid[], $2::date[], $3::date[], $4::bool[]) AS moved (id, due_on, send_by, forward)
+         WHERE n.id = moved.id",
+        &ids,
+        &due_ons,
+        &send_bys,
+        &forward,
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        "UPDATE deliveries d SET send_by = moved.send_by
+         FROM unnest($1::uuid[], $2::date[]) AS moved (id, send_by)
+         WHERE d.notice_id = moved.id AND d.state IN ('pending', 'held')",
+        &ids,
+        &send_bys,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Makes the state of `notices` follow from their deliveries again. Every function that changes the state of a
+/// delivery calls this for its notice, in the same transaction; the notices are locked before.
+pub async fn refresh_states(connection: &mut PgConnection, notices: &[Uuid]) -> Result<()> {
+    // The order is that of domain::notice::NoticeState::of; a test compares the two.
+    sqlx::query!(
+        "UPDATE notices n SET state = derived.state
+         FROM (SELECT notice_id,
+                      CASE WHEN bool_or(state IN ('pending', 'sending')) THEN 'pending'
+                           WHEN bool_or(state = 'held') THEN 'held'
+                           WHEN bool_or(state = 'ambiguous') THEN 'ambiguous'
+                           WHEN bool_or(state = 'sent') THEN 'sent'
+                           WHEN bool_or(state IN ('failed', 'bounced', 'suppressed')) THEN 'failed'
+                           WHEN bool_or(state = 'superseded') THEN 'superseded'
+                           WHEN bool_or(state = 'skipped') THEN 'skipped'
+                           ELSE 'cancelled' END AS state
+               FROM deliveries WHERE notice_id = ANY ($1) GROUP BY notice_id) AS derived
+         WHERE n.id = derived.notice_id AND n.state <> derived.state",
+        notices,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! Connections and pools, each kind with its own limits.
+
+use std::time::Duration;
+
+use sqlx::{
+    Connection, Executor, PgConnection, PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+/// What a connection is for; decides its limits in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Short transactions: pages, dispatch.
+    Work,
+    /// The scan on its dedicated connection: a stopped holder must give its lock back.
+    Scan,
+    /// Migrations and imports: long statements, short waits for locks.
+    Bulk,
+}
+
+impl Purpose {
+    fn settings(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Work => &[
+                ("application_name", "permit-notifier"),
+                ("statement_timeout", "30s"),
+                ("lock_timeout", "10s"),
+                ("idle_in_transaction_session_timeout", "15s"),
+            ],
+            Self::Scan => &[
+                ("application_name", "permit-notifier scan"),
+                ("statement_timeout", "5min"),
+                ("lock_timeout", "30s"),
+                ("idle_in_transaction_session_timeout", "30s"),
+                ("idle_session_timeout", "60s"),
+                // Plans for a batch must not hang on statistics that are not there yet.
+                ("jit", "off"),
+            ],
+            Self::Bulk => &[
+                ("application_name", "permit-notifier bulk"),
+                ("statement_timeout", "30min"),
+                ("lock_timeout", "30s"),
+                ("idle_in_transaction_session_timeout", "5min"),
+                ("jit", "off"),
+            ],
+        }
+    }
+
+    fn options(self, url: &str) -> Result<PgConnectOptions, sqlx::Error> {
+        let keepalive = [("tcp_keepalives_idle", "30"), ("tcp_user_timeout", "30000")];
+        let settings = self.settings().iter().copied().chain(keepalive);
+        Ok(url.parse::<PgConnectOptions>()?.options(settings))
+    }
+}
+
+/// How long one connection may take to open.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// Opens a connection outside every pool.
+pub async fn connect(url: &str, purpose: Purpose) -> Result<PgConnection, sqlx::Error> {
+    let options = purpose.options(url)?;
+    tokio::time::timeout(CONNECT_LIMIT, PgConnection::connect_with(&options))
+        .await
+        .map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))?
+}
+
+/// A pool of `size` connections for short transactions; connects when first used.
+///
+/// A cancelled `begin()` leaves a transaction open on its connection, and the next user's acknowledged writes
+/// would vanish with it; so what comes back is rolled back and unlocked.
+pub fn pool(url: &str, size: u32) -> Result<PgPool, sqlx::Error> {
+    let options = Purpose::Work.options(url)?;
+    Ok(PgPoolOptions::new()
+        .max_connections(size)
+        .acquire_timeout(Duration::from_secs(5))
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                connection.execute("ROLLBACK; SELECT pg_advisory_unlock_all()").await?;
+                Ok(true)
+            })
+        })
+        .connect_lazy_with(options))
+}
+
+/// Whether trying again may help: the database was away, cut us off, or wanted another order of locks.
+pub fn is_transient(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::WorkerCrashed | sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| {
+            // Connection trouble, out of resources, operator intervention; serialization and deadlock; lock timeout.
+            ["08", "53", "57"].iter().any(|class| code.starts_with(class))
+                || matches!(code.as_ref(), "40001" | "40P01" | "55P03" | "25P02" | "25P03")
+        }),
+        _ => false,
+    }
+}
+
+/// Name of the constraint that refused, if one did.
+pub fn violated(error: &sqlx::Error) -> Option<&str> {
+    error.as_database_error().and_then(sqlx::error::DatabaseError::constraint)
+}

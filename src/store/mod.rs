@@ -1,0 +1,79 @@
+//! The only place that speaks SQL. One function, one statement, named after what it does; `now` is a parameter.
+//!
+//! Locks are taken in one order everywhere: permit, notice, delivery, attempt, each by id.
+
+pub mod cases;
+pub mod changes;
+pub mod claims;
+pub mod clock;
+pub mod connect;
+pub mod migrate;
+pub mod permit_types;
+pub mod permits;
+pub mod scan_lock;
+pub mod scans;
+
+pub use sqlx::{PgConnection, PgPool};
+
+use chrono::{DateTime, NaiveDate, Utc};
+
+/// When something is judged and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// Business time, for instants.
+    pub now: DateTime<Utc>,
+    /// The day that counts as today; not always the day of `now` (`--as-of`).
+    pub today: NaiveDate,
+}
+
+/// What can go wrong in the store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database refused or was not there.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+    /// No such row.
+    #[error("there is no such {0}")]
+    NotFound(&'static str),
+    /// The permit number belongs to another permit.
+    #[error("permit number {number} is taken by permit {by}")]
+    NumberTaken {
+        /// The number.
+        number: String,
+        /// The permit that has it.
+        by: uuid::Uuid,
+    },
+    /// The caller changed an older version than the present one.
+    #[error("the permit was changed by somebody else; its version is now {present}")]
+    Stale {
+        /// The present version.
+        present: i64,
+    },
+    /// Not allowed in the present state.
+    #[error("not possible: {0}")]
+    WrongState(String),
+    /// A field cannot take that value.
+    #[error("{field}: {why}")]
+    Invalid {
+        /// Name of the field.
+        field: &'static str,
+        /// What is allowed.
+        why: String,
+    },
+    /// A stored word that this program does not know.
+    #[error("the database holds {0}")]
+    Unknown(#[from] crate::domain::UnknownWord),
+}
+
+impl StoreError {
+    /// Whether the database was away or cut us off, so that trying again may help.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Database(error) => connect::is_transient(error),
+            _ => false,
+        }
+    }
+}
+
+/// Result of a store function.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;

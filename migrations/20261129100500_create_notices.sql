@@ -48,6 +48,10 @@ CREATE INDEX notices_permit_id_idx ON notices (permit_id, expires_on);
 CREATE INDEX notices_period_idx ON notices (expires_on, permit_id, notice_type) INCLUDE (state, reason_code);
 CREATE INDEX notices_open_idx ON notices (send_by, id) WHERE state IN ('pending', 'held');
 CREATE INDEX notices_scan_id_idx ON notices (scan_id) WHERE state = 'held';
+CREATE INDEX notices_revivable_idx ON notices (permit_id)
+    WHERE superseded_at IS NOT NULL
+      AND reason_code IN ('period_changed', 'not_active', 'paused', 'archived', 'step_removed', 'not_owed')
+      AND state IN ('superseded', 'pending', 'held');
 
 CREATE TABLE deliveries (
     id              uuid        NOT NULL CONSTRAINT deliveries_pkey PRIMARY KEY,
@@ -103,6 +107,8 @@ COMMENT ON COLUMN deliveries.payload_sha256 IS 'SHA-256 of the bytes of the last
 COMMENT ON COLUMN deliveries.created_at IS 'Business time at which it was recorded.';
 COMMENT ON COLUMN deliveries.updated_at IS 'Business time of the last change of state.';
 CREATE INDEX deliveries_to_lease_idx ON deliveries (send_by, id) WHERE state = 'pending' AND channel = 'email';
+CREATE INDEX deliveries_address_left_idx ON deliveries (notice_id)
+    WHERE state = 'superseded' AND reason_code = 'address_changed';
 CREATE INDEX deliveries_leased_idx ON deliveries (lease_owner) WHERE lease_owner IS NOT NULL;
 
 CREATE TABLE attempts (

@@ -104,9 +104,12 @@ async fn lock_notices(connection: &mut PgConnection, permits: &[Uuid]) -> Result
 
 /// Locks the deliveries of `notices`, in order of id.
 pub(super) async fn lock_deliveries(connection: &mut PgConnection, notices: &[Uuid]) -> Result<()> {
-    sqlx::query!("SELECT 1 AS locked FROM deliveries WHERE notice_id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", notices)
-        .fetch_all(connection)
-        .await?;
+    sqlx::query!(
+        "SELECT 1 AS locked FROM deliveries WHERE notice_id = ANY ($1) ORDER BY id FOR NO KEY UPDATE",
+        notices
+    )
+    .fetch_all(connection)
+    .await?;
     Ok(())
 }
 

@@ -102,10 +102,11 @@ pub async fn is_up_to_date(connection: &mut PgConnection) -> Result<bool, sqlx::
         return Ok(false);
     }
     // Not a checked query: the table is sqlx's own and absent while queries are prepared.
-    let applied: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM _sqlx_migrations WHERE version = $1 AND success)")
-        .bind(newest)
-        .fetch_one(connection)
-        .await?;
+    let applied: bool =
+        sqlx::query_scalar("SELECT EXISTS (SELECT FROM _sqlx_migrations WHERE version = $1 AND success)")
+            .bind(newest)
+            .fetch_one(connection)
+            .await?;
     Ok(applied)
 }
 

@@ -8,6 +8,7 @@ pub mod claims;
 pub mod clock;
 pub mod connect;
 pub mod migrate;
+pub mod owing;
 pub mod permit_types;
 pub mod permits;
 pub mod scan_lock;

@@ -80,10 +80,8 @@ pub async fn load_schedules(executor: impl PgExecutor<'_>) -> Result<Schedules> 
         });
     }
     let checked = steps.into_iter().map(|(code, steps)| {
-        let schedule = Schedule::new(steps).map_err(|error| super::StoreError::Invalid {
-            field: "steps",
-            why: error.to_string(),
-        });
+        let schedule =
+            Schedule::new(steps).map_err(|error| super::StoreError::Invalid { field: "steps", why: error.to_string() });
         Ok((code, schedule?))
     });
     checked.collect()

@@ -65,10 +65,9 @@ impl PermitData {
     /// Checks what no column can: the order of dates.
     pub fn check(&self) -> Result<()> {
         let later = |field, day: Option<NaiveDate>| match day {
-            Some(day) if day > self.expires_on => Err(StoreError::Invalid {
-                field,
-                why: format!("must not be after expires_on ({})", self.expires_on),
-            }),
+            Some(day) if day > self.expires_on => {
+                Err(StoreError::Invalid { field, why: format!("must not be after expires_on ({})", self.expires_on) })
+            }
             _ => Ok(()),
         };
         later("effective_on", self.effective_on)?;
@@ -116,10 +115,10 @@ pub async fn get_permit(connection: &mut PgConnection, id: Uuid) -> Result<Permi
         .ok_or(StoreError::NotFound("permit"))?;
     let contacts = list_contacts(connection, id).await?;
     let data = PermitData {
-        permit_number: row.permit_number.parse().map_err(|error| StoreError::Invalid {
-            field: "permit_number",
-            why: format!("{error}"),
-        })?,
+        permit_number: row
+            .permit_number
+            .parse()
+            .map_err(|error| StoreError::Invalid { field: "permit_number", why: format!("{error}") })?,
         permit_type: row.permit_type,
         status: row.status.parse()?,
         holder_name: row.holder_name,
@@ -213,7 +212,8 @@ pub(super) async fn insert_permit(
     }
     replace_contacts(connection, id, &data.contacts).await?;
     record_period(connection, id, data.expires_on, today).await?;
-    let term = Term { number: 1, issued_on: data.issued_on, effective_on: data.effective_on, expires_on: data.expires_on };
+    let term =
+        Term { number: 1, issued_on: data.issued_on, effective_on: data.effective_on, expires_on: data.expires_on };
     insert_term(connection, id, term, now).await
 }
 
@@ -224,10 +224,9 @@ fn refusal(error: sqlx::Error, data: &PermitData) -> StoreError {
         Some("permits_number_key_key") => {
             StoreError::NumberTaken { number: data.permit_number.to_string(), by: Uuid::nil() }
         }
-        Some("permits_permit_type_fkey") => StoreError::Invalid {
-            field: "permit_type",
-            why: format!("there is no permit type {:?}", data.permit_type),
-        },
+        Some("permits_permit_type_fkey") => {
+            StoreError::Invalid { field: "permit_type", why: format!("there is no permit type {:?}", data.permit_type) }
+        }
         _ => error.into(),
     }
 }

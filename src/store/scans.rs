@@ -1,0 +1,205 @@
+//! Scans as rows: every try is one, and an expected time is met by one that completed.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Moment, Result, claims::Counts};
+use crate::domain::words;
+
+words! {
+    /// What started a scan.
+    "scan trigger" Trigger {
+        /// Its expected time.
+        Schedule = "schedule",
+        /// A person, by page or API.
+        Manual = "manual",
+        /// A person, by command.
+        Command = "command",
+    }
+}
+
+words! {
+    /// How a scan ended.
+    "scan outcome" ScanOutcome {
+        /// It goes on.
+        Running = "running",
+        /// It looked at everything.
+        Completed = "completed",
+        /// It met an error.
+        Failed = "failed",
+        /// Its process died, or lost the lock.
+        Abandoned = "abandoned",
+        /// Another process held the lock.
+        HeldElsewhere = "held_elsewhere",
+        /// Its expected time was met before it had the lock.
+        AlreadyDone = "already_done",
+    }
+}
+
+/// A scan that begins.
+#[derive(Debug, Clone, Copy)]
+pub struct NewScan {
+    /// Its id.
+    pub id: Uuid,
+    /// The expected time it is for.
+    pub scheduled_for: Option<DateTime<Utc>>,
+    /// What started it.
+    pub trigger: Trigger,
+    /// When, and which day counts as today.
+    pub moment: Moment,
+    /// Whether that day is the business day on which it begins.
+    pub own_day: bool,
+    /// The process.
+    pub boot_id: Uuid,
+}
+
+/// Records that a scan begins. The caller holds the lock.
+pub async fn begin_scan(connection: &mut PgConnection, scan: &NewScan) -> Result<()> {
+    insert_scan(connection, scan, ScanOutcome::Running, "acquired").await
+}
+
+/// Records a try that ended before it began: once per process and expected time.
+pub async fn record_try(connection: &mut PgConnection, scan: &NewScan, outcome: ScanOutcome) -> Result<()> {
+    let lock = if outcome == ScanOutcome::HeldElsewhere { "held_elsewhere" } else { "acquired" };
+    insert_scan(connection, scan, outcome, lock).await
+}
+
+async fn insert_scan(
+    connection: &mut PgConnection,
+    scan: &NewScan,
+    outcome: ScanOutcome,
+    lock: &'static str,
+) -> Result<()> {
+    let finished = (outcome != ScanOutcome::Running).then_some(scan.moment.now);
+    sqlx::query!(
+        "INSERT INTO scans (id, scheduled_for, trigger, as_of, own_day, boot_id, started_at, finished_at, outcome, lock)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+         ON CONFLICT (scheduled_for, boot_id) WHERE outcome = 'held_elsewhere' DO NOTHING",
+        scan.id,
+        scan.scheduled_for,
+        scan.trigger.as_str(),
+        scan.moment.today,
+        scan.own_day,
+        scan.boot_id,
+        scan.moment.now,
+        finished,
+        outcome.as_str(),
+        lock,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Records how a scan ended.
+pub async fn finish_scan(
+    connection: &mut PgConnection,
+    id: Uuid,
+    outcome: ScanOutcome,
+    counts: Counts,
+    error: Option<&str>,
+    now: DateTime<Utc>,
+) -> Result<()> {
+    sqlx::query!(
+        "UPDATE scans SET outcome = $2, finished_at = $3, claimed = $4, already_claimed = $5, revived = $6,
+                superseded = $7, skipped = $8, held = $9, error = $10
+         WHERE id = $1 AND outcome = 'running'",
+        id,
+        outcome.as_str(),
+        now,
+        counts.claimed as i64,
+        counts.already_claimed as i64,
+        counts.revived as i64,
+        counts.superseded as i64,
+        counts.skipped as i64,
+        counts.held as i64,
+        error,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Marks scans that are running by their rows and cannot be, because the caller holds the lock.
+pub async fn abandon_others(connection: &mut PgConnection, own: Uuid, now: DateTime<Utc>) -> Result<u64> {
+    let abandoned = sqlx::query!(
+        "UPDATE scans SET outcome = 'abandoned', finished_at = $2, error = 'its process died or lost the lock'
+         WHERE outcome = 'running' AND id <> $1",
+        own,
+        now,
+    );
+    Ok(abandoned.execute(connection).await?.rows_affected())
+}
+
+/// Whether an expected time is met: by a completed scan of its own day that began at or after it.
+pub async fn is_met(connection: &mut PgConnection, expected: DateTime<Utc>) -> Result<bool> {
+    let met = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM scans WHERE outcome = 'completed' AND own_day AND started_at >= $1) AS "met!""#,
+        expected,
+    );
+    Ok(met.fetch_one(connection).await?)
+}
+
+/// Tries for an expected time that came to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setbacks {
+    /// How many failed or were abandoned.
+    pub count: i64,
+    /// When the last of them ended, business time.
+    pub last: Option<DateTime<Utc>>,
+}
+
+/// How often an expected time was tried in vain.
+pub async fn setbacks(connection: &mut PgConnection, expected: DateTime<Utc>) -> Result<Setbacks> {
+    let found = sqlx::query_as!(
+        Setbacks,
+        r#"SELECT count(*) AS "count!", max(finished_at) AS last FROM scans
+           WHERE scheduled_for = $1 AND outcome IN ('failed', 'abandoned')"#,
+        expected,
+    );
+    Ok(found.fetch_one(connection).await?)
+}
+
+/// The day of the last completed scan of its own day.
+pub async fn last_completed_day(connection: &mut PgConnection) -> Result<Option<NaiveDate>> {
+    let day = sqlx::query_scalar!("SELECT max(as_of) FROM scans WHERE outcome = 'completed' AND own_day");
+    Ok(day.fetch_one(connection).await?)
+}
+
+/// When the last completed scan ended, business time.
+pub async fn last_completed_at(connection: &mut PgConnection) -> Result<Option<DateTime<Utc>>> {
+    let at = sqlx::query_scalar!("SELECT max(finished_at) FROM scans WHERE outcome = 'completed'");
+    Ok(at.fetch_one(connection).await?)
+}
+
+/// Notes which schedule and zone are in force; says since when their times are expected.
+pub async fn keep_scan_schedule(
+    connection: &mut PgConnection,
+    schedule: &str,
+    zone: &str,
+    now: DateTime<Utc>,
+) -> Result<DateTime<Utc>> {
+    let present = sqlx::query!("SELECT schedule, zone, since FROM scan_schedules ORDER BY id DESC LIMIT 1")
+        .fetch_optional(&mut *connection)
+        .await?;
+    if let Some(row) = present.filter(|row| row.schedule == schedule && row.zone == zone) {
+        return Ok(row.since);
+    }
+    sqlx::query!("INSERT INTO scan_schedules (schedule, zone, since) VALUES ($1, $2, $3)", schedule, zone, now)
+        .execute(connection)
+        .await?;
+    Ok(now)
+}
+
+/// Notices that wait for a person because more was due at once than the limit allows.
+pub async fn count_held(connection: &mut PgConnection) -> Result<i64> {
+    let held = sqlx::query_scalar!(r#"SELECT count(*) AS "held!" FROM notices WHERE state = 'held'"#);
+    Ok(held.fetch_one(connection).await?)
+}
+
+/// Tells listening dispatchers that there is something to send; only a hint, they look anyway.
+pub async fn notify_dispatchers(connection: &mut PgConnection) -> Result<()> {
+    sqlx::query!(r#"SELECT pg_notify('deliveries_due', '') IS NULL AS "told!""#).fetch_one(connection).await?;
+    Ok(())
+}

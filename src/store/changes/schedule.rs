@@ -34,8 +34,7 @@ pub async fn reschedule(
     let (today, window) = (rules.moment.today, rules.window);
     let actions: Vec<Vec<_>> =
         cases.iter().map(|case| keep_up(&case.standing, schedule, &case.rows, today, window)).collect();
-    let judged: Vec<Judged<'_>> =
-        cases.iter().zip(&actions).map(|(case, actions)| Judged { case, actions }).collect();
+    let judged: Vec<Judged<'_>> = cases.iter().zip(&actions).map(|(case, actions)| Judged { case, actions }).collect();
     let writing = Writing {
         moment: rules.moment,
         not_before: rules.moment.now + rules.delay,

@@ -94,7 +94,11 @@ fn plan(notice: &Notice, case: &Case, suppressed: &Suppressed, is_latest: bool, 
     let is_open = |copy: &CopyRow| matches!(copy.state, DeliveryState::Pending | DeliveryState::Held);
     let on_permit: HashSet<String> = case.recipients.iter().map(|r| r.address.key()).collect();
     let leaves = |copy: &CopyRow| {
-        let stays = if copy.recipient_key == LETTER_KEY { keys.contains(LETTER_KEY) } else { on_permit.contains(&copy.recipient_key) };
+        let stays = if copy.recipient_key == LETTER_KEY {
+            keys.contains(LETTER_KEY)
+        } else {
+            on_permit.contains(&copy.recipient_key)
+        };
         is_open(copy) && !stays
     };
     for copy in notice.copies.iter().filter(|copy| leaves(copy)) {
@@ -123,7 +127,11 @@ fn plan(notice: &Notice, case: &Case, suppressed: &Suppressed, is_latest: bool, 
         let key = copy.recipient_key();
         match notice.copies.iter().filter(|c| c.recipient_key == key).max_by_key(|c| c.id) {
             Some(old) if old.state == DeliveryState::Superseded => {
-                if hold { work.held.push(old.id) } else { work.wake.push(old.id) }
+                if hold {
+                    work.held.push(old.id)
+                } else {
+                    work.wake.push(old.id)
+                }
             }
             // It was refused, cancelled or has bounced there: that is for a person to retry.
             Some(_) => continue,

@@ -160,11 +160,7 @@ fn record(case: &Case, notice_type: &NoticeType, class: NoticeClass, timing: Tim
 }
 
 fn key(case: &Case, notice_type: &NoticeType) -> NoticeKey {
-    NoticeKey {
-        permit_id: case.permit_id,
-        notice_type: notice_type.clone(),
-        expires_on: case.standing.expires_on,
-    }
+    NoticeKey { permit_id: case.permit_id, notice_type: notice_type.clone(), expires_on: case.standing.expires_on }
 }
 
 /// Inserts the notices whose key has no row; says which those are.

@@ -40,8 +40,11 @@ pub(super) async fn write(
     suppressed: &Suppressed,
     writing: Writing,
 ) -> Result<Counts> {
-    let revivals: Vec<Revival<'_>> =
-        judged.iter().flat_map(|judged| wanted(judged, suppressed)).filter(|revival| !revival.owed.is_empty()).collect();
+    let revivals: Vec<Revival<'_>> = judged
+        .iter()
+        .flat_map(|judged| wanted(judged, suppressed))
+        .filter(|revival| !revival.owed.is_empty())
+        .collect();
     if revivals.is_empty() {
         return Ok(Counts::default());
     }

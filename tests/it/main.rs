@@ -1,1 +1,5 @@
+//! One binary for all behaviours seen from outside; one file each.
 
+mod clock;
+mod scan_schedule;
+mod send_window;

@@ -6,5 +6,6 @@
 //! `tests/it/layout.rs` holds the code to that direction.
 
 pub mod clock;
+pub mod config;
 pub mod domain;
 pub mod scan;

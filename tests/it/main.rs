@@ -1,5 +1,6 @@
 //! One binary for all behaviours seen from outside; one file each.
 
 mod clock;
+mod config;
 mod scan_schedule;
 mod send_window;

@@ -4,3 +4,4 @@ mod clock;
 mod config;
 mod scan_schedule;
 mod send_window;
+mod shutdown;

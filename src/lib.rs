@@ -10,3 +10,4 @@ pub mod config;
 pub mod domain;
 pub mod scan;
 pub mod shutdown;
+pub mod telemetry;

@@ -2,6 +2,8 @@
 
 mod clock;
 mod config;
+mod logs;
+mod metrics;
 mod scan_schedule;
 mod send_window;
 mod shutdown;

@@ -11,3 +11,4 @@ pub mod domain;
 pub mod scan;
 pub mod shutdown;
 pub mod telemetry;
+pub mod web;

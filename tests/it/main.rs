@@ -2,6 +2,7 @@
 
 mod clock;
 mod config;
+mod health;
 mod logs;
 mod metrics;
 mod scan_schedule;

@@ -3,6 +3,7 @@
 mod clock;
 mod config;
 mod health;
+mod layout;
 mod logs;
 mod metrics;
 mod scan_schedule;

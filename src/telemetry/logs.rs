@@ -7,6 +7,7 @@
 use std::fmt;
 use std::io::{self, IsTerminal};
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
@@ -80,22 +81,39 @@ where
     ) -> fmt::Result {
         let mut timestamp = String::new();
         SystemTime.format_time(&mut Writer::new(&mut timestamp))?;
-        let mut line = Map::new();
+        let mut fields = Map::new();
         for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
-            if let Some(fields) = span.extensions().get::<FormattedFields<JsonFields>>()
-                && let Ok(fields) = serde_json::from_str::<Map<String, Value>>(fields)
+            if let Some(of_span) = span.extensions().get::<FormattedFields<JsonFields>>()
+                && let Ok(of_span) = serde_json::from_str::<Map<String, Value>>(of_span)
             {
-                line.extend(fields);
+                fields.extend(of_span);
             }
         }
-        event.record(&mut Fields(&mut line));
-        line.insert("timestamp".to_owned(), timestamp.into());
-        line.insert("level".to_owned(), event.metadata().level().as_str().into());
-        line.insert("target".to_owned(), event.metadata().target().into());
-        line.entry("message").or_insert_with(|| "".into());
-        let line = serde_json::to_string(&line).map_err(|_| fmt::Error)?;
-        writeln!(writer, "{line}")
+        event.record(&mut Fields(&mut fields));
+        let message = fields.remove("message");
+        for ours in ["timestamp", "level", "target"] {
+            fields.remove(ours);
+        }
+        let line = serde_json::to_string(&Line {
+            timestamp: &timestamp,
+            level: event.metadata().level().as_str(),
+            target: event.metadata().target(),
+            message: message.unwrap_or_else(|| "".into()),
+            fields,
+        });
+        writeln!(writer, "{}", line.map_err(|_| fmt::Error)?)
     }
+}
+
+/// What every line has comes first, for people who read JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    timestamp: &'a str,
+    level: &'a str,
+    target: &'a str,
+    message: Value,
+    #[serde(flatten)]
+    fields: Map<String, Value>,
 }
 
 /// Numbers and booleans stay what they are; everything else becomes text.

@@ -6,5 +6,11 @@
 //! `mail` composes messages and hands them over; `files` reads what offices hand us; `web` is HTTP;
 //! `app` puts the parts together and `commands` are what a person can run.
 
+pub mod clock;
+pub mod config;
 pub mod domain;
+pub mod scan;
+pub mod shutdown;
 pub mod store;
+pub mod telemetry;
+pub mod web;

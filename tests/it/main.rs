@@ -1,1 +1,11 @@
+//! One binary for all behaviours seen from outside; one file each.
 
+mod clock;
+mod config;
+mod health;
+mod layout;
+mod logs;
+mod metrics;
+mod scan_schedule;
+mod send_window;
+mod shutdown;

@@ -24,6 +24,8 @@ pub struct Candidates {
     pub permits: Vec<Uuid>,
     /// Steps that are owed and due, and have a notice already.
     pub already: u64,
+    /// Permits with a copy that ended because its address left the permit, in a notice that may still go.
+    pub unserved: Vec<Uuid>,
 }
 
 /// Everything a scan on that day has to judge, by looking at the whole window and not at "what is new": a
@@ -40,10 +42,9 @@ pub async fn find_candidates(connection: &mut PgConnection, sight: Sight) -> Res
     transaction.rollback().await?;
     permits.extend(find_revivable(connection, sight).await?);
     permits.extend(find_too_late(connection, sight.today).await?);
-    permits.extend(find_unserved(connection, sight.today).await?);
     permits.sort_unstable();
     permits.dedup();
-    Ok(Candidates { permits, already })
+    Ok(Candidates { permits, already, unserved: find_unserved(connection, sight.today).await? })
 }
 
 /// Permits with a step that is owed and due and has no row.
@@ -110,12 +111,13 @@ async fn find_too_late(connection: &mut PgConnection, today: NaiveDate) -> Resul
 /// Permits with a copy that ended because its address left the permit, in a notice that may still go.
 async fn find_unserved(connection: &mut PgConnection, today: NaiveDate) -> Result<Vec<Uuid>> {
     let permits = sqlx::query_scalar!(
-        "SELECT n.permit_id FROM deliveries d JOIN notices n ON n.id = d.notice_id
+        "SELECT DISTINCT n.permit_id FROM deliveries d JOIN notices n ON n.id = d.notice_id
          WHERE d.state = 'superseded' AND d.reason_code = 'address_changed' AND n.superseded_at IS NULL
            AND n.send_by >= $1
            AND NOT EXISTS (SELECT FROM deliveries o
                            WHERE o.notice_id = d.notice_id AND o.role = d.role AND o.id <> d.id
-                             AND o.state IN ('pending', 'held', 'sending', 'sent', 'ambiguous'))",
+                             AND o.state IN ('pending', 'held', 'sending', 'sent', 'ambiguous'))
+         ORDER BY n.permit_id",
         today,
     );
     Ok(permits.fetch_all(connection).await?)

@@ -48,7 +48,7 @@ pub struct Writing {
 }
 
 /// How many notices were written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Counts {
     /// Made pending or held.
     pub claimed: u64,

@@ -1,0 +1,225 @@
+//! One pass: take the lock, find what is owed, claim it in batches, record how it ended.
+//!
+//! 1. A dedicated connection takes the lock; if another has it, that is recorded and this ends.
+//! 2. With the lock had, the pass asks again whether the expected time is met.
+//! 3. Candidates are found once; with a limit, what would become pending is counted before anything is written.
+//! 4. Each batch is a transaction of its own on the lock's connection: lock the permits, judge what they are
+//!    now, write. A pass that lost its lock lost its connection and can write nothing more.
+//! 5. The row of the scan says how it ended; whoever takes the lock next marks a row that could not.
+
+use uuid::Uuid;
+
+use super::{ScanReport, ScanRequest, ScanRules};
+use crate::{
+    domain::{
+        owed::{Action, Verdict, judge},
+        schedule::Schedule,
+    },
+    store::{
+        PgConnection, Result,
+        cases::{Case, Hold, load_cases, load_suppressed},
+        claims::{self, Counts, Judged, Writing, follow_addresses},
+        clock::database_now,
+        connect::{Purpose, connect},
+        owing::{Sight, find_candidates},
+        permit_types::{Schedules, keep_schedules, load_schedules},
+        scan_lock::ScanLock,
+        scans::{self, NewScan, ScanOutcome},
+    },
+    telemetry::metrics,
+};
+
+/// Permits judged and written in one transaction.
+pub(super) const BATCH: usize = 1000;
+
+/// Scans once, unless another does or the expected time is met.
+pub async fn run_once(rules: &ScanRules, request: ScanRequest) -> Result<ScanReport> {
+    let report = match ScanLock::try_take(&rules.direct_url).await? {
+        Some(mut lock) => {
+            let report = scan_with_lock(rules, request, &mut lock).await;
+            lock.release().await;
+            report?
+        }
+        None => record_held_elsewhere(rules, request).await?,
+    };
+    log(&report, request);
+    Ok(report)
+}
+
+fn log(report: &ScanReport, request: ScanRequest) {
+    let scheduled_for = request.scheduled_for.map(|at| at.to_rfc3339());
+    let lock = if report.outcome == ScanOutcome::HeldElsewhere { "held_elsewhere" } else { "acquired" };
+    let counts = report.counts;
+    tracing::info!(
+        scheduled_for,
+        lock,
+        outcome = report.outcome.as_str(),
+        as_of = %report.as_of,
+        claimed = counts.claimed,
+        already_claimed = counts.already_claimed,
+        revived = counts.revived,
+        superseded = counts.superseded,
+        skipped = counts.skipped,
+        held = counts.held,
+        "scan {}",
+        report.outcome
+    );
+    metrics::scan_ended(report.outcome.as_str());
+    metrics::notices_claimed(counts.claimed);
+    if counts.held > 0 {
+        metrics::set_alarm("held", true);
+        tracing::warn!(held = counts.held, "{} notices are held: more was due at once than the limit allows", counts.held);
+    }
+}
+
+fn new_scan(rules: &ScanRules, request: ScanRequest, database_now: chrono::DateTime<chrono::Utc>) -> NewScan {
+    let moment = rules.moment(database_now, request.as_of);
+    let own_day = moment.today == rules.moment(database_now, None).today && request.as_of.is_none();
+    NewScan {
+        id: Uuid::now_v7(),
+        scheduled_for: request.scheduled_for,
+        trigger: request.trigger,
+        moment,
+        own_day,
+        boot_id: rules.boot_id,
+    }
+}
+
+async fn record_held_elsewhere(rules: &ScanRules, request: ScanRequest) -> Result<ScanReport> {
+    let mut connection = connect(&rules.direct_url, Purpose::Work).await?;
+    let scan = new_scan(rules, request, database_now(&mut connection).await?);
+    scans::record_try(&mut connection, &scan, ScanOutcome::HeldElsewhere).await?;
+    Ok(report(&scan, ScanOutcome::HeldElsewhere, Counts::default()))
+}
+
+fn report(scan: &NewScan, outcome: ScanOutcome, counts: Counts) -> ScanReport {
+    ScanReport { id: Some(scan.id), outcome, as_of: scan.moment.today, counts, dry_run: false, items: None }
+}
+
+async fn scan_with_lock(rules: &ScanRules, request: ScanRequest, lock: &mut ScanLock) -> Result<ScanReport> {
+    let scan = new_scan(rules, request, database_now(lock.connection()).await?);
+    scans::abandon_others(lock.connection(), scan.id, scan.moment.now).await?;
+    if let Some(expected) = request.scheduled_for
+        && scans::is_met(lock.connection(), expected).await?
+    {
+        scans::record_try(lock.connection(), &scan, ScanOutcome::AlreadyDone).await?;
+        return Ok(report(&scan, ScanOutcome::AlreadyDone, Counts::default()));
+    }
+    scans::begin_scan(lock.connection(), &scan).await?;
+    match claim_all(rules, &scan, lock).await {
+        Ok(counts) => {
+            let ended = rules.moment(database_now(lock.connection()).await?, None).now;
+            scans::finish_scan(lock.connection(), scan.id, ScanOutcome::Completed, counts, None, ended).await?;
+            scans::notify_dispatchers(lock.connection()).await?;
+            metrics::scan_succeeded(ended.timestamp());
+            Ok(report(&scan, ScanOutcome::Completed, counts))
+        }
+        Err(error) => {
+            record_failure(rules, &scan, &error.to_string()).await;
+            Err(error)
+        }
+    }
+}
+
+/// Writes that a scan failed, on a fresh connection: the lock's own may be what failed. If that fails too, the
+/// next one to take the lock marks the row.
+async fn record_failure(rules: &ScanRules, scan: &NewScan, error: &str) {
+    let scheduled_for = scan.scheduled_for.map(|at| at.to_rfc3339());
+    tracing::error!(scheduled_for, lock = "acquired", outcome = "failed", "scan failed: {error}");
+    metrics::scan_ended(ScanOutcome::Failed.as_str());
+    let Ok(mut connection) = connect(&rules.direct_url, Purpose::Work).await else { return };
+    let Ok(now) = database_now(&mut connection).await else { return };
+    let now = rules.moment(now, None).now;
+    let counts = Counts::default();
+    let written = scans::finish_scan(&mut connection, scan.id, ScanOutcome::Failed, counts, Some(error), now).await;
+    if let Err(error) = written {
+        tracing::warn!("the failure of the scan could not be recorded: {error}");
+    }
+}
+
+async fn claim_all(rules: &ScanRules, scan: &NewScan, lock: &mut ScanLock) -> Result<Counts> {
+    let sight = sight(rules, scan, lock.connection()).await?;
+    let candidates = find_candidates(lock.connection(), sight).await?;
+    let hold = exceeds_limit(rules, scan, lock.connection(), &candidates.permits).await?;
+    let mut counts = Counts { already_claimed: candidates.already, ..Counts::default() };
+    for batch in candidates.permits.chunks(BATCH) {
+        counts += claim_batch(rules, scan, lock, batch, hold).await?;
+    }
+    for batch in candidates.unserved.chunks(BATCH) {
+        serve_batch(rules, scan, lock, batch).await?;
+    }
+    Ok(counts)
+}
+
+/// What a scan looks at, given what was looked at before.
+pub(super) async fn sight(rules: &ScanRules, scan: &NewScan, connection: &mut PgConnection) -> Result<Sight> {
+    let last = scans::last_completed_day(connection).await?;
+    Ok(rules.sight(scan.moment.today, last))
+}
+
+/// Whether more would become pending than the limit allows; counts no further than that.
+async fn exceeds_limit(
+    rules: &ScanRules,
+    scan: &NewScan,
+    connection: &mut PgConnection,
+    permits: &[Uuid],
+) -> Result<bool> {
+    if rules.claim_limit == 0 {
+        return Ok(false);
+    }
+    let schedules = load_schedules(&mut *connection).await?;
+    let mut wanted = 0;
+    for batch in permits.chunks(BATCH) {
+        for case in load_cases(connection, batch, Hold::Look).await? {
+            let actions = decide(rules, scan, &case, &schedules).actions;
+            wanted += actions.iter().filter(|action| matches!(action, Action::Claim(..) | Action::Revive(..))).count() as u64;
+        }
+        if wanted > rules.claim_limit {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+pub(super) fn decide(rules: &ScanRules, scan: &NewScan, case: &Case, schedules: &Schedules) -> Verdict {
+    let nothing = Schedule::default();
+    let schedule = schedules.get(&case.permit_type).unwrap_or(&nothing);
+    judge(&case.standing, schedule, &case.rows, scan.moment.today, rules.window.as_ref())
+}
+
+async fn claim_batch(
+    rules: &ScanRules,
+    scan: &NewScan,
+    lock: &mut ScanLock,
+    permits: &[Uuid],
+    hold: bool,
+) -> Result<Counts> {
+    let (mut transaction, authority) = lock.begin().await?;
+    let schedules = keep_schedules(&mut transaction).await?;
+    let cases = load_cases(&mut transaction, permits, Hold::Share).await?;
+    let suppressed = load_suppressed(&mut transaction, &cases).await?;
+    let verdicts: Vec<Verdict> = cases.iter().map(|case| decide(rules, scan, case, &schedules)).collect();
+    let judged: Vec<Judged<'_>> =
+        cases.iter().zip(&verdicts).map(|(case, verdict)| Judged { case, actions: &verdict.actions }).collect();
+    let now = rules.moment(database_now(&mut *transaction).await?, None).now;
+    let writing = writing(scan, now, hold);
+    let counts = claims::write(&mut transaction, authority, &judged, &suppressed, writing).await?;
+    transaction.commit().await?;
+    Ok(counts)
+}
+
+fn writing(scan: &NewScan, now: chrono::DateTime<chrono::Utc>, hold: bool) -> Writing {
+    let moment = crate::store::Moment { now, today: scan.moment.today };
+    Writing { moment, not_before: now, hold, scan_id: Some(scan.id), import_id: None }
+}
+
+/// Makes the copies that are missing because one to a former address ended unsent.
+async fn serve_batch(rules: &ScanRules, scan: &NewScan, lock: &mut ScanLock, permits: &[Uuid]) -> Result<()> {
+    let (mut transaction, authority) = lock.begin().await?;
+    let cases = load_cases(&mut transaction, permits, Hold::Share).await?;
+    let suppressed = load_suppressed(&mut transaction, &cases).await?;
+    let now = rules.moment(database_now(&mut *transaction).await?, None).now;
+    follow_addresses(&mut transaction, authority, &cases, &suppressed, writing(scan, now, false)).await?;
+    transaction.commit().await?;
+    Ok(())
+}

@@ -22,6 +22,12 @@ COMMENT ON COLUMN processes.started_at IS 'Database time of the start.';
 COMMENT ON COLUMN processes.renewed_at IS 'Database time of the last renewal.';
 COMMENT ON COLUMN processes.ended_at IS 'Database time of an orderly end.';
 
+-- "Alive" is said in one place.
+CREATE VIEW living_processes AS
+    SELECT boot_id FROM processes
+    WHERE ended_at IS NULL AND renewed_at + make_interval(secs => lease_seconds) > clock_timestamp();
+COMMENT ON VIEW living_processes IS 'Processes whose leases and open attempts are their own.';
+
 CREATE TABLE installation (
     single       boolean     NOT NULL DEFAULT true CONSTRAINT installation_pkey PRIMARY KEY
                              CONSTRAINT installation_single CHECK (single),

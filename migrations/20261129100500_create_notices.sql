@@ -24,7 +24,9 @@ CREATE TABLE notices (
         CHECK (notice_key = permit_id::text || ':' || notice_type || ':' || to_char(expires_on, 'YYYY-MM-DD')),
     CONSTRAINT notices_ended_unsent_says_why
         CHECK (state NOT IN ('superseded', 'skipped', 'cancelled') OR reason_code IS NOT NULL),
-    CONSTRAINT notices_superseded_says_when CHECK (state <> 'superseded' OR superseded_at IS NOT NULL)
+    -- One whose last copy went to an address that left the permit is still owed, and waits for a new address.
+    CONSTRAINT notices_superseded_says_when
+        CHECK (state <> 'superseded' OR superseded_at IS NOT NULL OR reason_code = 'address_changed')
 );
 COMMENT ON TABLE  notices IS 'What is owed: one step for one permit and one expiry date. The memory of what was sent.';
 COMMENT ON COLUMN notices.id IS 'UUID version 7.';

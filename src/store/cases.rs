@@ -206,6 +206,13 @@ async fn read_notices(connection: &mut PgConnection, permits: &[Uuid], cases: &m
     Ok(())
 }
 
+/// Whether the address with `key` is one of the permit's, given as they are stored. Compared here and not in SQL,
+/// whose idea of lower case may be another.
+pub(super) fn is_on_permit(key: &str, holder_email: Option<&str>, contact_emails: &[String]) -> bool {
+    let stored = holder_email.into_iter().chain(contact_emails.iter().map(String::as_str));
+    stored.filter_map(|text| text.parse::<EmailAddress>().ok()).any(|address| address.key() == key)
+}
+
 /// Which of `addresses` (as compared: lower case) are suppressed: for everything, and for courtesies.
 #[derive(Debug, Default)]
 pub struct Suppressed {

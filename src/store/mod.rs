@@ -7,12 +7,18 @@ pub mod changes;
 pub mod claims;
 pub mod clock;
 pub mod connect;
+pub mod gate;
+pub mod leases;
 pub mod migrate;
 pub mod owing;
 pub mod permit_types;
 pub mod permits;
+pub mod processes;
+pub mod recovery;
 pub mod scan_lock;
 pub mod scans;
+pub mod settle;
+pub mod stock;
 
 pub use sqlx::{PgConnection, PgPool};
 

@@ -157,7 +157,7 @@ async fn notices_that_may_go(connection: &mut PgConnection, permits: &[Uuid], to
     let ids = sqlx::query_scalar!(
         "SELECT n.id FROM notices n JOIN permits p ON p.id = n.permit_id AND p.expires_on = n.expires_on
          WHERE n.permit_id = ANY ($1) AND n.superseded_at IS NULL AND n.send_by >= $2
-           AND n.state IN ('pending', 'held', 'ambiguous', 'sent', 'failed')
+           AND n.state IN ('pending', 'held', 'ambiguous', 'sent', 'failed', 'superseded')
            AND p.status = 'active' AND p.archived_at IS NULL",
         permits,
         today,
@@ -171,7 +171,7 @@ async fn read_notices(connection: &mut PgConnection, ids: &[Uuid]) -> Result<Vec
                 d.state AS delivery_state
          FROM notices n JOIN deliveries d ON d.notice_id = n.id
          WHERE n.id = ANY ($1) AND n.superseded_at IS NULL
-           AND n.state IN ('pending', 'held', 'ambiguous', 'sent', 'failed')
+           AND n.state IN ('pending', 'held', 'ambiguous', 'sent', 'failed', 'superseded')
          ORDER BY n.id, d.id",
         ids,
     )

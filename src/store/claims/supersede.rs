@@ -137,7 +137,14 @@ async fn retime(connection: &mut PgConnection, notices: &[(Uuid, Timing)]) -> Re
 pub async fn refresh_states(connection: &mut PgConnection, notices: &[Uuid]) -> Result<()> {
     // The order is that of domain::notice::NoticeState::of; a test compares the two.
     sqlx::query!(
-        "UPDATE notices n SET state = derived.state
+        "UPDATE notices n
+         SET state = derived.state,
+             reason_code = CASE WHEN derived.state = 'superseded' AND n.superseded_at IS NULL THEN 'address_changed'
+                                WHEN n.state = 'superseded' AND n.reason_code = 'address_changed' THEN NULL
+                                ELSE n.reason_code END,
+             reason = CASE WHEN derived.state = 'superseded' AND n.superseded_at IS NULL THEN $2
+                           WHEN n.state = 'superseded' AND n.reason_code = 'address_changed' THEN NULL
+                           ELSE n.reason END
          FROM (SELECT notice_id,
                       CASE WHEN bool_or(state IN ('pending', 'sending')) THEN 'pending'
                            WHEN bool_or(state = 'held') THEN 'held'
@@ -150,6 +157,7 @@ pub async fn refresh_states(connection: &mut PgConnection, notices: &[Uuid]) -> 
                FROM deliveries WHERE notice_id = ANY ($1) GROUP BY notice_id) AS derived
          WHERE n.id = derived.notice_id AND n.state <> derived.state",
         notices,
+        ReasonCode::AddressChanged.sentence(),
     )
     .execute(connection)
     .await?;

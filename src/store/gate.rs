@@ -1,0 +1,269 @@
+//! The gate: the last look before the first byte of a body, for all senders that are ready at once.
+//!
+//! It never waits for a lock. Each condition that fails has its own answer; who is let through has an attempt
+//! recorded as `sending`, with the hash and the exact bytes, in the same transaction.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::{DateTime, NaiveDate, Utc};
+use sqlx::{Connection, PgConnection};
+use uuid::Uuid;
+
+use super::{Moment, Result, cases::is_on_permit};
+use crate::domain::{
+    attempt::Transport,
+    notice::ReasonCode,
+    permit::PermitStatus,
+    timetable::{NotOwed, barred},
+};
+
+/// A sender that is ready to send one message.
+#[derive(Debug, Clone)]
+pub struct GateRequest {
+    /// The delivery.
+    pub delivery_id: Uuid,
+    /// The lease.
+    pub token: Uuid,
+    /// The permit.
+    pub permit_id: Uuid,
+    /// Version of the permit that the message was made from.
+    pub version: i64,
+    /// Id that the attempt will have.
+    pub attempt_id: Uuid,
+    /// What carries the message.
+    pub transport: Transport,
+    /// Its Message-ID.
+    pub message_id: String,
+    /// SHA-256 of the bytes.
+    pub payload_sha256: Vec<u8>,
+    /// The bytes.
+    pub content: Vec<u8>,
+}
+
+/// What the gate says to one sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateAnswer {
+    /// Go on; the attempt has this number.
+    Open(i32),
+    /// Somebody else is at it: give it back, take it again.
+    Busy,
+    /// The lease is gone: nothing is ours to do.
+    NotOurs,
+    /// Our process is dead for the others: begin nothing, come back as a new one.
+    ProcessDead,
+    /// The permit changed since the message was made: make it anew.
+    Changed,
+    /// It must not go: end it, for this reason.
+    Ended(ReasonCode),
+}
+
+/// Lets through who may go on, in one transaction.
+pub async fn open_gates(
+    connection: &mut PgConnection,
+    boot_id: Uuid,
+    requests: &[GateRequest],
+    moment: Moment,
+) -> Result<Vec<GateAnswer>> {
+    let mut transaction = connection.begin().await?;
+    if !is_alive(&mut transaction, boot_id).await? {
+        return Ok(vec![GateAnswer::ProcessDead; requests.len()]);
+    }
+    let permits = lock_permits(&mut transaction, requests, moment).await?;
+    let deliveries = lock_deliveries(&mut transaction, requests, &permits).await?;
+    let mut answers: Vec<GateAnswer> =
+        requests.iter().map(|request| judge(request, &permits, &deliveries, moment)).collect();
+    let let_through: Vec<&GateRequest> =
+        requests.iter().zip(&answers).filter(|(_, a)| matches!(a, GateAnswer::Open(_))).map(|(r, _)| r).collect();
+    if !let_through.is_empty() {
+        let numbers = insert_attempts(&mut transaction, boot_id, &let_through, moment.now).await?;
+        mark_sending(&mut transaction, &let_through, moment.now).await?;
+        for (request, answer) in requests.iter().zip(&mut answers) {
+            if let (GateAnswer::Open(number), Some(given)) = (answer, numbers.get(&request.attempt_id)) {
+                *number = *given;
+            }
+        }
+    }
+    transaction.commit().await?;
+    Ok(answers)
+}
+
+async fn is_alive(connection: &mut PgConnection, boot_id: Uuid) -> Result<bool> {
+    let alive = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM living_processes WHERE boot_id = $1) AS "alive!""#,
+        boot_id
+    );
+    Ok(alive.fetch_one(connection).await?)
+}
+
+struct PermitFacts {
+    version: i64,
+    barred: Option<NotOwed>,
+}
+
+/// Locks the permits that nobody is changing.
+async fn lock_permits(
+    connection: &mut PgConnection,
+    requests: &[GateRequest],
+    moment: Moment,
+) -> Result<HashMap<Uuid, PermitFacts>> {
+    let ids: Vec<Uuid> = requests.iter().map(|request| request.permit_id).collect();
+    let rows = sqlx::query!(
+        r#"SELECT id, version, status, archived_at IS NOT NULL AS "archived!", notices_paused_until, expires_on
+           FROM permits WHERE id = ANY ($1) ORDER BY id FOR SHARE SKIP LOCKED"#,
+        &ids,
+    )
+    .fetch_all(connection)
+    .await?;
+    let facts = rows.into_iter().map(|row| {
+        let standing = crate::domain::permit::Standing {
+            status: row.status.parse::<PermitStatus>()?,
+            archived: row.archived,
+            notices_paused_until: row.notices_paused_until,
+            takes_effect_on: None,
+            expires_on: row.expires_on,
+            period_since: row.expires_on,
+            notices_from: None,
+        };
+        Ok((row.id, PermitFacts { version: row.version, barred: barred(&standing, moment.today) }))
+    });
+    facts.collect()
+}
+
+struct DeliveryFacts {
+    token: Option<Uuid>,
+    is_pending: bool,
+    superseded: Option<ReasonCode>,
+    send_by: NaiveDate,
+    on_permit: bool,
+    suppressed: bool,
+}
+
+/// Locks the deliveries that nobody else is at.
+async fn lock_deliveries(
+    connection: &mut PgConnection,
+    requests: &[GateRequest],
+    permits: &HashMap<Uuid, PermitFacts>,
+) -> Result<HashMap<Uuid, DeliveryFacts>> {
+    let unlocked = requests.iter().filter(|request| permits.contains_key(&request.permit_id));
+    let ids: Vec<Uuid> = unlocked.map(|request| request.delivery_id).collect();
+    // The recipient is compared with the permit as it is now, whatever the version says: a belt to the braces.
+    let rows = sqlx::query!(
+        r#"SELECT d.id, d.lease_token, d.state, n.send_by, n.superseded_at, n.reason_code, d.recipient_key,
+                  p.holder_email,
+                  ARRAY(SELECT c.email FROM contacts c WHERE c.permit_id = p.id AND c.email IS NOT NULL)
+                      AS "contact_emails!",
+                  EXISTS (SELECT FROM suppressions s WHERE s.address = d.recipient_key
+                            AND (s.class = 'all' OR n.class = 'courtesy')) AS "suppressed!"
+           FROM deliveries d JOIN notices n ON n.id = d.notice_id JOIN permits p ON p.id = n.permit_id
+           WHERE d.id = ANY ($1) ORDER BY d.id FOR UPDATE OF d SKIP LOCKED"#,
+        &ids,
+    )
+    .fetch_all(connection)
+    .await?;
+    let facts = rows.into_iter().map(|row| {
+        let reason = row.reason_code.as_deref().map(str::parse::<ReasonCode>).transpose()?;
+        let facts = DeliveryFacts {
+            token: row.lease_token,
+            is_pending: row.state == "pending",
+            superseded: row.superseded_at.map(|_| reason.unwrap_or(ReasonCode::NotOwed)),
+            send_by: row.send_by,
+            on_permit: is_on_permit(&row.recipient_key, row.holder_email.as_deref(), &row.contact_emails),
+            suppressed: row.suppressed,
+        };
+        Ok((row.id, facts))
+    });
+    facts.collect()
+}
+
+/// What the gate says to one request; an open gate gets its number when the attempt is inserted.
+fn judge(
+    request: &GateRequest,
+    permits: &HashMap<Uuid, PermitFacts>,
+    deliveries: &HashMap<Uuid, DeliveryFacts>,
+    moment: Moment,
+) -> GateAnswer {
+    let (Some(permit), Some(delivery)) = (permits.get(&request.permit_id), deliveries.get(&request.delivery_id)) else {
+        return GateAnswer::Busy;
+    };
+    if delivery.token != Some(request.token) || !delivery.is_pending {
+        return GateAnswer::NotOurs;
+    }
+    if let Some(reason) = delivery.superseded {
+        return GateAnswer::Ended(reason);
+    }
+    match permit.barred {
+        Some(NotOwed::Archived) => return GateAnswer::Ended(ReasonCode::Archived),
+        Some(NotOwed::Paused(_)) => return GateAnswer::Ended(ReasonCode::Paused),
+        Some(_) => return GateAnswer::Ended(ReasonCode::NotActive),
+        None => {}
+    }
+    if moment.today > delivery.send_by {
+        return GateAnswer::Ended(ReasonCode::TooLate);
+    }
+    if delivery.suppressed {
+        return GateAnswer::Ended(ReasonCode::Suppressed);
+    }
+    if !delivery.on_permit {
+        return GateAnswer::Ended(ReasonCode::AddressChanged);
+    }
+    if permit.version != request.version {
+        return GateAnswer::Changed;
+    }
+    GateAnswer::Open(0)
+}
+
+/// Records the attempts as sending, with their exact bytes; says their numbers by attempt id.
+async fn insert_attempts(
+    connection: &mut PgConnection,
+    boot_id: Uuid,
+    requests: &[&GateRequest],
+    now: DateTime<Utc>,
+) -> Result<HashMap<Uuid, i32>> {
+    let ids: Vec<Uuid> = requests.iter().map(|request| request.attempt_id).collect();
+    let rows = sqlx::query!(
+        "INSERT INTO attempts (id, delivery_id, number, notice_key, boot_id, transport, outcome, payload_sha256, started_at)
+         SELECT a.id, d.id, coalesce((SELECT max(o.number) FROM attempts o WHERE o.delivery_id = d.id), 0) + 1,
+                n.notice_key, $5, a.transport, 'sending', a.hash, $6
+         FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::bytea[]) AS a (id, delivery_id, transport, hash)
+         JOIN deliveries d ON d.id = a.delivery_id JOIN notices n ON n.id = d.notice_id
+         RETURNING id, number",
+        &ids,
+        &requests.iter().map(|request| request.delivery_id).collect::<Vec<_>>(),
+        &requests.iter().map(|request| request.transport.to_string()).collect::<Vec<_>>(),
+        &requests.iter().map(|request| request.payload_sha256.clone()).collect::<Vec<_>>(),
+        boot_id,
+        now,
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    sqlx::query!(
+        "INSERT INTO attempt_messages (attempt_id, content) SELECT * FROM unnest($1::uuid[], $2::bytea[])",
+        &ids,
+        &requests.iter().map(|request| request.content.clone()).collect::<Vec<_>>(),
+    )
+    .execute(connection)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.id, row.number)).collect())
+}
+
+async fn mark_sending(connection: &mut PgConnection, requests: &[&GateRequest], now: DateTime<Utc>) -> Result<()> {
+    sqlx::query!(
+        "UPDATE deliveries d
+         SET state = 'sending', message_id = g.message_id, payload_sha256 = g.hash, updated_at = $4
+         FROM unnest($1::uuid[], $2::text[], $3::bytea[]) AS g (id, message_id, hash)
+         WHERE d.id = g.id",
+        &requests.iter().map(|request| request.delivery_id).collect::<Vec<_>>(),
+        &requests.iter().map(|request| request.message_id.clone()).collect::<Vec<_>>(),
+        &requests.iter().map(|request| request.payload_sha256.clone()).collect::<Vec<_>>(),
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// What became of attempts whose gate's COMMIT got no answer: those that are there, and were left open.
+pub async fn find_attempts(connection: &mut PgConnection, attempts: &[Uuid]) -> Result<HashSet<Uuid>> {
+    let found = sqlx::query_scalar!("SELECT id FROM attempts WHERE id = ANY ($1) AND outcome = 'sending'", attempts);
+    Ok(found.fetch_all(connection).await?.into_iter().collect())
+}

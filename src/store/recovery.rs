@@ -1,0 +1,216 @@
+//! Recovery: what dead processes left behind.
+//!
+//! An open attempt of a dead process is ambiguous: its message may have been accepted. A lease of a dead process
+//! is free at once; a delivery on which three owners died is held, for it may be what kills them.
+
+use chrono::{DateTime, Utc};
+use sqlx::{Connection, PgConnection};
+use uuid::Uuid;
+
+use super::{
+    Result,
+    cases::lock_deliveries,
+    claims::{follow_addresses, refresh_states},
+    leases::Lease,
+};
+use crate::domain::{
+    attempt::OWNER_LOST,
+    notice::ReasonCode,
+};
+
+/// Owners that a delivery may lose between lease and gate.
+const LOST_OWNERS_MAX: i32 = 3;
+
+/// What was recovered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Recovered {
+    /// Attempts that nobody can know the outcome of.
+    pub ambiguous: u64,
+    /// Leases that were freed.
+    pub freed: u64,
+    /// Deliveries held because their owners kept dying.
+    pub held: u64,
+}
+
+/// Takes over from dead processes.
+pub async fn recover(connection: &mut PgConnection, now: DateTime<Utc>) -> Result<Recovered> {
+    let ambiguous = recover_attempts(connection, now).await?;
+    let (freed, held) = recover_leases(connection, now).await?;
+    Ok(Recovered { ambiguous, freed, held })
+}
+
+async fn recover_attempts(connection: &mut PgConnection, now: DateTime<Utc>) -> Result<u64> {
+    let left = sqlx::query!(
+        r#"SELECT a.id, a.delivery_id, d.notice_id FROM attempts a JOIN deliveries d ON d.id = a.delivery_id
+           WHERE a.outcome = 'sending' AND a.boot_id NOT IN (SELECT boot_id FROM living_processes) LIMIT 1000"#
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    if left.is_empty() {
+        return Ok(0);
+    }
+    let notices: Vec<Uuid> = left.iter().map(|row| row.notice_id).collect();
+    let attempts: Vec<Uuid> = left.iter().map(|row| row.id).collect();
+    let mut transaction = connection.begin().await?;
+    lock_notices(&mut transaction, &notices).await?;
+    lock_deliveries(&mut transaction, &notices).await?;
+    let ambiguous = sqlx::query_scalar!(
+        "UPDATE attempts SET outcome = 'ambiguous', reason = $2, finished_at = $3
+         WHERE id = ANY ($1) AND outcome = 'sending' AND boot_id NOT IN (SELECT boot_id FROM living_processes)
+         RETURNING delivery_id",
+        &attempts,
+        OWNER_LOST,
+        now,
+    )
+    .fetch_all(&mut *transaction)
+    .await?;
+    sqlx::query!(
+        "UPDATE deliveries SET state = 'ambiguous', lease_token = NULL, lease_owner = NULL, updated_at = $2,
+                last_error = 'its process died while sending'
+         WHERE id = ANY ($1) AND state = 'sending'",
+        &ambiguous,
+        now,
+    )
+    .execute(&mut *transaction)
+    .await?;
+    refresh_states(&mut transaction, &notices).await?;
+    transaction.commit().await?;
+    Ok(ambiguous.len() as u64)
+}
+
+async fn lock_notices(connection: &mut PgConnection, notices: &[Uuid]) -> Result<()> {
+    sqlx::query!("SELECT 1 AS locked FROM notices WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", notices)
+        .fetch_all(connection)
+        .await?;
+    Ok(())
+}
+
+async fn recover_leases(connection: &mut PgConnection, now: DateTime<Utc>) -> Result<(u64, u64)> {
+    let left = sqlx::query!(
+        "SELECT id, notice_id FROM deliveries
+         WHERE lease_owner IS NOT NULL AND state = 'pending'
+           AND lease_owner NOT IN (SELECT boot_id FROM living_processes)
+         LIMIT 1000"
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    if left.is_empty() {
+        return Ok((0, 0));
+    }
+    let notices: Vec<Uuid> = left.iter().map(|row| row.notice_id).collect();
+    let deliveries: Vec<Uuid> = left.iter().map(|row| row.id).collect();
+    let mut transaction = connection.begin().await?;
+    lock_notices(&mut transaction, &notices).await?;
+    lock_deliveries(&mut transaction, &notices).await?;
+    let freed = sqlx::query!(
+        "UPDATE deliveries
+         SET lease_token = NULL, lease_owner = NULL, lost_owners = lost_owners + 1, updated_at = $2,
+             state = CASE WHEN lost_owners + 1 >= $3 THEN 'held' ELSE state END,
+             reason_code = CASE WHEN lost_owners + 1 >= $3 THEN $4 ELSE reason_code END
+         WHERE id = ANY ($1) AND state = 'pending' AND lease_owner IS NOT NULL
+           AND lease_owner NOT IN (SELECT boot_id FROM living_processes)
+         RETURNING state",
+        &deliveries,
+        now,
+        LOST_OWNERS_MAX,
+        ReasonCode::OwnerDied.as_str(),
+    )
+    .fetch_all(&mut *transaction)
+    .await?;
+    let held = freed.iter().filter(|row| row.state == "held").count() as u64;
+    if held > 0 {
+        refresh_states(&mut transaction, &notices).await?;
+        explain_held(&mut transaction, &notices).await?;
+    }
+    transaction.commit().await?;
+    Ok((freed.len() as u64, held))
+}
+
+async fn explain_held(connection: &mut PgConnection, notices: &[Uuid]) -> Result<()> {
+    sqlx::query!(
+        "UPDATE notices SET reason_code = $2, reason = $3 WHERE id = ANY ($1) AND state = 'held' AND reason_code IS NULL",
+        notices,
+        ReasonCode::OwnerDied.as_str(),
+        ReasonCode::OwnerDied.sentence(),
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Ends leased deliveries that must not go, for the reasons the gate gave. Only what is still pending under its
+/// lease is ended: a change that came first has done it already.
+pub async fn end_unsent(
+    connection: &mut PgConnection,
+    endings: &[(Lease, ReasonCode)],
+    last_error: Option<&str>,
+    now: DateTime<Utc>,
+) -> Result<()> {
+    let deliveries: Vec<Uuid> = endings.iter().map(|(lease, _)| lease.delivery_id).collect();
+    let tokens: Vec<Uuid> = endings.iter().map(|(lease, _)| lease.token).collect();
+    let reasons: Vec<&str> = endings.iter().map(|(_, reason)| reason.as_str()).collect();
+    let sentences: Vec<&str> = endings.iter().map(|(_, reason)| reason.sentence()).collect();
+    let states: Vec<&str> = endings.iter().map(|(_, reason)| ended_state(*reason)).collect();
+    let mut transaction = connection.begin().await?;
+    let notices =
+        sqlx::query_scalar!(r#"SELECT DISTINCT notice_id AS "id!" FROM deliveries WHERE id = ANY ($1)"#, &deliveries)
+            .fetch_all(&mut *transaction)
+            .await?;
+    lock_notices(&mut transaction, &notices).await?;
+    lock_deliveries(&mut transaction, &notices).await?;
+    sqlx::query!(
+        "WITH ended AS (
+             UPDATE deliveries d
+             SET state = e.state, reason_code = e.reason, lease_token = NULL, lease_owner = NULL, updated_at = $6,
+                 last_error = coalesce($7, d.last_error)
+             FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[])
+                  AS e (id, token, state, reason, sentence)
+             WHERE d.id = e.id AND d.lease_token = e.token AND d.state = 'pending'
+             RETURNING d.notice_id, e.reason, e.sentence, e.state)
+         UPDATE notices n
+         SET reason_code = coalesce(n.reason_code, ended.reason), reason = coalesce(n.reason, ended.sentence),
+             superseded_at = CASE WHEN ended.state = 'superseded' AND ended.reason <> 'address_changed'
+                                  THEN coalesce(n.superseded_at, $6::timestamptz) ELSE n.superseded_at END
+         FROM ended WHERE n.id = ended.notice_id AND ended.reason <> 'address_changed'",
+        &deliveries,
+        &tokens,
+        &states as &[&str],
+        &reasons as &[&str],
+        &sentences as &[&str],
+        now,
+        last_error,
+    )
+    .execute(&mut *transaction)
+    .await?;
+    refresh_states(&mut transaction, &notices).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+fn ended_state(reason: ReasonCode) -> &'static str {
+    match reason {
+        ReasonCode::TooLate => "skipped",
+        ReasonCode::Suppressed | ReasonCode::Guard => "suppressed",
+        ReasonCode::CannotCompose | ReasonCode::Refused | ReasonCode::Exhausted => "failed",
+        _ => "superseded",
+    }
+}
+
+/// After a copy to a former address ended unsent: makes the copies that are missing, the permits locked first.
+pub async fn serve_missing_copies(
+    connection: &mut PgConnection,
+    permits: &[Uuid],
+    moment: super::Moment,
+) -> Result<()> {
+    use super::{
+        cases::{Hold, load_cases, load_suppressed},
+        claims::{Authority, Writing},
+    };
+    let mut transaction = connection.begin().await?;
+    let cases = load_cases(&mut transaction, permits, Hold::Change).await?;
+    let suppressed = load_suppressed(&mut transaction, &cases).await?;
+    let writing = Writing { moment, not_before: moment.now, hold: false, scan_id: None, import_id: None };
+    follow_addresses(&mut transaction, &Authority::new(), &cases, &suppressed, writing).await?;
+    transaction.commit().await?;
+    Ok(())
+}

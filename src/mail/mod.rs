@@ -4,6 +4,7 @@
 //! of notices. What a phase proved is in [`Ended`], so that no caller has to read a server's words.
 
 mod compose;
+mod file;
 mod header;
 mod office;
 mod text;
@@ -19,6 +20,7 @@ use crate::domain::{
 };
 
 pub use compose::{ComposeError, Composed, compose, message_id};
+pub use file::FileMailer;
 pub use office::{Mailbox, MailboxError, Office, OfficeError};
 pub use wording::{LANGUAGE, NoticeMail};
 

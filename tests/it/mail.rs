@@ -1,5 +1,6 @@
-//! Composed mail, read back as a stranger's program reads it.
+//! Composed mail, read back as a stranger's program reads it, and mail kept as files.
 
+mod file;
 mod hostile;
 mod wording;
 

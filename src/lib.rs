@@ -9,6 +9,7 @@
 pub mod clock;
 pub mod config;
 pub mod domain;
+pub mod mail;
 pub mod scan;
 pub mod shutdown;
 pub mod store;

@@ -84,10 +84,8 @@ impl ScanRules {
     /// What a scan on `today` looks at; `last` is the day of the last completed one.
     pub fn sight(&self, today: NaiveDate, last: Option<NaiveDate>) -> Sight {
         let tomorrow = plus_days(today, 1);
-        let horizon = self
-            .window
-            .as_ref()
-            .map_or(today, |window| plus_days(window.next_window_day_on_or_after(tomorrow), -1));
+        let horizon =
+            self.window.as_ref().map_or(today, |window| plus_days(window.next_window_day_on_or_after(tomorrow), -1));
         Sight { today, horizon, from: last.map(|day| day.min(today)) }
     }
 }

@@ -68,7 +68,11 @@ fn log(report: &ScanReport, request: ScanRequest) {
     metrics::notices_claimed(counts.claimed);
     if counts.held > 0 {
         metrics::set_alarm("held", true);
-        tracing::warn!(held = counts.held, "{} notices are held: more was due at once than the limit allows", counts.held);
+        tracing::warn!(
+            held = counts.held,
+            "{} notices are held: more was due at once than the limit allows",
+            counts.held
+        );
     }
 }
 
@@ -172,7 +176,8 @@ async fn exceeds_limit(
     for batch in permits.chunks(BATCH) {
         for case in load_cases(connection, batch, Hold::Look).await? {
             let actions = decide(rules, scan, &case, &schedules).actions;
-            wanted += actions.iter().filter(|action| matches!(action, Action::Claim(..) | Action::Revive(..))).count() as u64;
+            wanted +=
+                actions.iter().filter(|action| matches!(action, Action::Claim(..) | Action::Revive(..))).count() as u64;
         }
         if wanted > rules.claim_limit {
             return Ok(true);

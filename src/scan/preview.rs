@@ -109,7 +109,8 @@ fn item(case: &Case, action: &Action) -> Option<Item> {
             (notice_type, case.standing.expires_on, timing.due_on, Would::Revive, why)
         }
         Action::Record(notice_type, _, timing, unsent) => {
-            let would = if matches!(unsent, Unsent::TooLate | Unsent::NoAddress) { Would::Skip } else { Would::Supersede };
+            let would =
+                if matches!(unsent, Unsent::TooLate | Unsent::NoAddress) { Would::Skip } else { Would::Supersede };
             let why = unsent.state().1.sentence().to_owned();
             (notice_type, case.standing.expires_on, timing.due_on, would, why)
         }
@@ -123,8 +124,14 @@ fn item(case: &Case, action: &Action) -> Option<Item> {
         }
         Action::Retime(..) => return None,
     };
-    Some(Item { notice_key: key(case, notice_type, expires_on), permit_number: case.permit_number.clone(),
-        notice_type: notice_type.to_string(), due_on, would, why })
+    Some(Item {
+        notice_key: key(case, notice_type, expires_on),
+        permit_number: case.permit_number.clone(),
+        notice_type: notice_type.to_string(),
+        due_on,
+        would,
+        why,
+    })
 }
 
 fn key(case: &Case, notice_type: &NoticeType, expires_on: NaiveDate) -> String {

@@ -88,10 +88,8 @@ pub async fn open_gates(
 }
 
 async fn is_alive(connection: &mut PgConnection, boot_id: Uuid) -> Result<bool> {
-    let alive = sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM living_processes WHERE boot_id = $1) AS "alive!""#,
-        boot_id
-    );
+    let alive =
+        sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM living_processes WHERE boot_id = $1) AS "alive!""#, boot_id);
     Ok(alive.fetch_one(connection).await?)
 }
 

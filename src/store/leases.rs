@@ -107,10 +107,10 @@ pub async fn read_leased(connection: &mut PgConnection, leases: &[Lease]) -> Res
     .fetch_all(connection)
     .await?;
     let leased = rows.into_iter().map(|row| {
-        let address: EmailAddress = row.recipient.parse().map_err(|error| super::StoreError::Invalid {
-            field: "recipient",
-            why: format!("{error}"),
-        })?;
+        let address: EmailAddress = row
+            .recipient
+            .parse()
+            .map_err(|error| super::StoreError::Invalid { field: "recipient", why: format!("{error}") })?;
         Ok(Leased {
             delivery_id: row.id,
             token: row.token,

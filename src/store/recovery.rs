@@ -13,10 +13,7 @@ use super::{
     claims::{follow_addresses, refresh_states},
     leases::Lease,
 };
-use crate::domain::{
-    attempt::OWNER_LOST,
-    notice::ReasonCode,
-};
+use crate::domain::{attempt::OWNER_LOST, notice::ReasonCode};
 
 /// Owners that a delivery may lose between lease and gate.
 const LOST_OWNERS_MAX: i32 = 3;

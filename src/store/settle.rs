@@ -145,10 +145,7 @@ impl After {
 }
 
 /// Locks notices, deliveries and attempts in that order, each by id, and reads what decides.
-async fn lock_and_read(
-    connection: &mut PgConnection,
-    settlements: &[Settlement],
-) -> Result<HashMap<Uuid, Facts>> {
+async fn lock_and_read(connection: &mut PgConnection, settlements: &[Settlement]) -> Result<HashMap<Uuid, Facts>> {
     let attempts: Vec<Uuid> = settlements.iter().map(|settlement| settlement.attempt_id).collect();
     let deliveries: Vec<Uuid> = settlements.iter().map(|settlement| settlement.delivery_id).collect();
     sqlx::query!(

@@ -5,6 +5,7 @@ mod config;
 mod health;
 mod layout;
 mod logs;
+mod mail;
 mod metrics;
 mod scan_schedule;
 mod send_window;

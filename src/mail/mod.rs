@@ -1,0 +1,172 @@
+//! Mail: composing a notice, and the seam through which dispatch hands it over, phase by phase.
+//!
+//! `compose` makes the exact bytes and knows nothing of transports; a `Mailer` carries bytes and knows nothing
+//! of notices. What a phase proved is in [`Ended`], so that no caller has to read a server's words.
+
+mod compose;
+mod file;
+mod header;
+mod office;
+mod text;
+mod wording;
+
+use std::{borrow::Cow, fmt, sync::Arc};
+
+use futures_util::future::BoxFuture;
+
+use crate::domain::{
+    attempt::{Outcome, Phase, Transport},
+    recipient::EmailAddress,
+};
+
+pub use compose::{ComposeError, Composed, compose, message_id};
+pub use file::FileMailer;
+pub use office::{Mailbox, MailboxError, Office, OfficeError};
+pub use wording::{LANGUAGE, NoticeMail};
+
+/// What the transport is told about a message: who sends it and who gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope {
+    /// Where bounces go. Set to the office's bounce address; an address per attempt may take its place.
+    pub sender: EmailAddress,
+    /// The one recipient.
+    pub recipient: EmailAddress,
+}
+
+impl Envelope {
+    /// Whether one of the addresses needs a server with SMTPUTF8. The message itself never does.
+    pub fn needs_smtputf8(&self) -> bool {
+        self.sender.needs_smtputf8() || self.recipient.needs_smtputf8()
+    }
+}
+
+/// Carries messages: a mail server, or a folder. Shared by all senders of a process.
+pub trait Mailer: Send + Sync + fmt::Debug {
+    /// What is written on attempts made through this mailer.
+    fn transport(&self) -> Transport;
+
+    /// A session of its own for one sender. Opens nothing yet.
+    fn session(&self) -> Box<dyn Session>;
+}
+
+/// One sender's conversation with the transport, for one message after another. The contract:
+///
+/// 1. [`offer`](Session::offer) does everything that comes before the gate: opening what is not open, naming
+///    sender and recipient. When it returns, whatever it returns, **nothing was accepted**. `Err` is how this
+///    delivery's attempt ended, and this message is over; the session may be offered the next one.
+/// 2. After `Ok` the caller asks the gate, and then calls exactly one of `transmit` and `withdraw`.
+/// 3. [`transmit`](Session::transmit) is called only after the gate is committed, with the envelope that was
+///    offered. It sends the body and takes the final step. Immediately before the point of no return (the final
+///    dot, the rename) it asks `may_finish`; `false` ends the message as `not_sent` in phase `body` with reason
+///    [`LEASE_TOO_OLD`]. Its [`Ended`] is never `Sending`; `accepted` only with the transport's proof;
+///    `not_sent` only if the final step was certainly not taken; everything in between is `ambiguous`.
+/// 4. [`withdraw`](Session::withdraw): the gate refused. The offer is taken back, no byte of a body is sent.
+/// 5. Futures are awaited to their end. They keep their own time limits; dropping one midway leaves an attempt
+///    that nobody knows the outcome of. A session with a future dropped midway must not be used again.
+/// 6. A session that doubts its connection drops it by itself and opens another at the next offer; a transport
+///    fault is reported, never retried inside.
+pub trait Session: Send {
+    /// Everything before the gate; nothing is accepted yet.
+    fn offer<'a>(&'a mut self, envelope: &'a Envelope) -> BoxFuture<'a, Result<(), Ended>>;
+
+    /// Body and final step, after the gate is committed.
+    fn transmit<'a>(
+        &'a mut self,
+        envelope: &'a Envelope,
+        message: &'a Composed,
+        may_finish: &'a MayFinish,
+    ) -> BoxFuture<'a, Ended>;
+
+    /// The gate refused what was offered.
+    fn withdraw(&mut self) -> BoxFuture<'_, ()>;
+}
+
+/// Asked immediately before the point of no return: may this message still be finished?
+#[derive(Clone)]
+pub struct MayFinish(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl MayFinish {
+    /// Asks `check` each time. It is called from any thread and must not block.
+    pub fn new(check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+
+    /// Always yes: for messages outside dispatch, such as a test mail.
+    pub fn always() -> Self {
+        Self::new(|| true)
+    }
+
+    /// The answer at this moment.
+    pub fn ask(&self) -> bool {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for MayFinish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MayFinish")
+    }
+}
+
+/// Reason of an attempt that was not finished because its process could no longer be sure to own it.
+pub const LEASE_TOO_OLD: &str = "lease_too_old";
+
+/// How one attempt ended, and how that is known. The fields are those of an attempt in the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// The outcome; never `Sending`.
+    pub outcome: Outcome,
+    /// The transport's fault and not the notice's: counts against the transport, not against the delivery.
+    pub transport_fault: bool,
+    /// A word for why, when no reply of a server says it.
+    pub reason: Option<Cow<'static, str>>,
+    /// How far it came.
+    pub phase: Phase,
+    /// The server's reply code.
+    pub smtp_code: Option<u16>,
+    /// The server's enhanced code, such as `5.1.1`.
+    pub enhanced_code: Option<String>,
+    /// What the transport said: the server's reply, or the name of the file.
+    pub response: Option<String>,
+}
+
+impl Ended {
+    /// An end without codes, words or blame; the rest is set by field.
+    pub fn new(outcome: Outcome, phase: Phase) -> Self {
+        Self {
+            outcome,
+            transport_fault: false,
+            reason: None,
+            phase,
+            smtp_code: None,
+            enhanced_code: None,
+            response: None,
+        }
+    }
+
+    /// The same, for `reason`.
+    #[must_use]
+    pub fn because(mut self, reason: impl Into<Cow<'static, str>>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+
+    /// The same, as a fault of the transport.
+    #[must_use]
+    pub fn as_transport_fault(mut self) -> Self {
+        self.transport_fault = true;
+        self
+    }
+
+    /// The same, with what the transport said.
+    #[must_use]
+    pub fn saying(mut self, response: impl Into<String>) -> Self {
+        self.response = Some(response.into());
+        self
+    }
+
+    /// Not finished, because `may_finish` said no.
+    pub fn lease_too_old() -> Self {
+        Self::new(Outcome::NotSent, Phase::Body).because(LEASE_TOO_OLD)
+    }
+}

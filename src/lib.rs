@@ -1,1 +1,3 @@
 //! Permit Notifier.
+
+pub mod private_postgres;

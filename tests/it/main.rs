@@ -1,1 +1,4 @@
+//! Every behaviour that needs the real thing, one file each, in one binary.
 
+mod private_postgres;
+mod support;

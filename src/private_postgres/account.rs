@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::unistd::{User, geteuid};
 
@@ -84,7 +85,7 @@ impl Account {
         // The working folder is changed after the account, so that a closed door is an error of the spawn.
         let mut probe = self.command(Path::new("/bin/sh"), Signal::SIGKILL);
         let entered = probe.args(["-c", ":"]).current_dir(folder).status();
-        !entered.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+        !entered.is_err_and(|error| error.raw_os_error() == Some(Errno::EACCES as i32))
     }
 }
 
@@ -112,7 +113,7 @@ fn end_with_us(command: &mut Command, signal: Signal) {
         if nix::unistd::getppid() == us {
             Ok(())
         } else {
-            Err(io::Error::from(nix::errno::Errno::ESRCH))
+            Err(io::Error::from(Errno::ESRCH))
         }
     };
     // SAFETY: the hook makes two system calls and neither allocates nor locks. It runs after the change of account,

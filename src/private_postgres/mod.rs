@@ -4,9 +4,9 @@
 //!
 //! 1. Whoever gets the lock on `postgres/lock` is the owner; the kernel frees the lock however the owner ends.
 //! 2. The owner waits for leftovers of a killed predecessor, makes the cluster if there is none, starts the server.
-//! 3. Once the server answers, the owner writes a [record](ownership::Record) into the lock file: others join with it.
+//! 3. Once the server answers, the owner writes its address into the lock file, and others join with it.
 //! 4. The server dies with its owner, also by `kill -9`: the kernel sends it SIGINT when the keeper thread ends.
-//! 5. A joiner watches lock and record, and learns that way when the owner goes.
+//! 5. A joiner watches lock and address, and learns that way when the owner goes.
 
 mod account;
 mod binaries;

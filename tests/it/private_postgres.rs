@@ -1,5 +1,6 @@
 //! The private server: made, joined, killed, recovered, refused. Works as root and as an ordinary user.
 
+mod crashes;
 mod holder;
 mod refusals;
 
@@ -8,12 +9,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use holder::Holder;
-use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
-use permit_notifier::private_postgres::PrivatePostgres;
+use permit_notifier::private_postgres::{Options, PrivatePostgres};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
 use crate::support::cluster;
@@ -21,6 +20,15 @@ use crate::support::run_folder::TestDir;
 
 fn open(dir: &TestDir) -> PrivatePostgres {
     open_in(dir.path())
+}
+
+/// Without waiting for the disk, for what has nothing to do with a power cut.
+fn open_fast(dir: &TestDir) -> PrivatePostgres {
+    let options = Options {
+        durable: false,
+        ..Options::default()
+    };
+    PrivatePostgres::open_with(dir.path(), &options).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn open_in(folder: &Path) -> PrivatePostgres {
@@ -100,7 +108,7 @@ async fn it_starts_answers_and_is_durable() {
 #[test]
 fn its_folder_is_closed_to_others_and_its_server_is_not_root() {
     let dir = TestDir::new();
-    let server = open(&dir);
+    let server = open_fast(&dir);
     let folder = fs::metadata(dir.path().join("postgres")).expect("the folder");
     assert_eq!(folder.mode() & 0o777, 0o700);
     let process =
@@ -115,13 +123,50 @@ fn its_folder_is_closed_to_others_and_its_server_is_not_root() {
         let file = fs::metadata(dir.path().join("postgres").join(file)).expect("a file of ours");
         assert_eq!((file.mode() & 0o777, file.uid()), (0o600, folder.uid()));
     }
+    let group = nix::unistd::getpgid(Some(postmaster(&dir))).expect("its group");
+    assert_eq!(
+        group,
+        postmaster(&dir),
+        "Ctrl-C in our terminal must not reach it before us"
+    );
     drop(server);
+}
+
+#[tokio::test]
+async fn its_log_is_bounded_and_holds_no_values_of_rows() {
+    let dir = TestDir::new();
+    open_fast(&dir).stop();
+    let folder = dir.path().join("postgres");
+    fs::write(folder.join("log"), vec![b'\n'; 9 << 20]).expect("a long log");
+    let server = open_fast(&dir);
+    execute(
+        &server.url(),
+        "CREATE TABLE holder (email text UNIQUE); INSERT INTO holder VALUES ('a' || '@b')",
+    )
+    .await;
+    let mut client = PgConnection::connect(&server.url())
+        .await
+        .expect("a connection");
+    let again = sqlx::query("INSERT INTO holder VALUES ($1)")
+        .bind("a@b")
+        .execute(&mut client)
+        .await;
+    again.expect_err("a second row of that value");
+    server.stop();
+    let log = fs::read_to_string(folder.join("log")).expect("the log");
+    assert!(
+        log.contains("duplicate key") && !log.contains("a@b"),
+        "{log}"
+    );
+    assert!(log.len() < 1 << 20);
+    let before = fs::metadata(folder.join("log.1")).expect("the log before");
+    assert_eq!(before.len() >> 20, 9);
 }
 
 #[tokio::test]
 async fn a_second_process_joins_and_learns_when_the_owner_goes() {
     let dir = TestDir::new();
-    let server = open(&dir);
+    let server = open_fast(&dir);
     let mut joiner = Holder::start(dir.path());
     assert_eq!(joiner.role, "joiner");
     assert_eq!(joiner.url, server.url());
@@ -136,8 +181,8 @@ async fn a_second_process_joins_and_learns_when_the_owner_goes() {
 #[tokio::test]
 async fn a_joiner_that_leaves_does_not_end_the_server() {
     let dir = TestDir::new();
-    let server = open(&dir);
-    let joiner = open(&dir);
+    let server = open_fast(&dir);
+    let joiner = open_fast(&dir);
     assert!(!joiner.is_owner());
     joiner.stop();
     assert_eq!(
@@ -149,103 +194,12 @@ async fn a_joiner_that_leaves_does_not_end_the_server() {
 #[tokio::test]
 async fn the_owner_stops_while_a_client_is_connected() {
     let dir = TestDir::new();
-    let server = open(&dir);
+    let server = open_fast(&dir);
     let mut client = PgConnection::connect(&server.url())
         .await
         .expect("a connection");
     server.stop();
     assert!(client.ping().await.is_err());
-}
-
-#[tokio::test]
-async fn kill_9_of_the_owner_leaves_no_server_and_the_next_start_keeps_committed_rows() {
-    let dir = TestDir::new();
-    let mut owner = Holder::start(dir.path());
-    assert_eq!(owner.role, "owner");
-    execute(
-        &owner.url,
-        "CREATE TABLE kept (value text); INSERT INTO kept VALUES ('committed')",
-    )
-    .await;
-    owner.kill();
-    // At once: the old server may still be writing its last pages.
-    let next = open(&dir);
-    assert!(next.is_owner());
-    assert_eq!(
-        text(&next.url(), "SELECT value FROM kept").await,
-        "committed"
-    );
-    next.stop();
-
-    let mut owner = Holder::start(dir.path());
-    let server = postmaster(&dir);
-    owner.kill();
-    // No event tells of the end of a process that is not our child. A zombie has no command line.
-    let began = Instant::now();
-    while fs::read(format!("/proc/{server}/cmdline")).is_ok_and(|line| !line.is_empty()) {
-        assert!(
-            began.elapsed() < Duration::from_secs(10),
-            "a server outlived its owner"
-        );
-        thread::sleep(Duration::from_millis(5));
-    }
-    assert!(
-        !dir.path().join("postgres/data/postmaster.pid").exists(),
-        "it ended in order"
-    );
-}
-
-#[tokio::test]
-async fn kill_9_of_the_server_is_told_and_a_restart_at_once_recovers() {
-    let dir = TestDir::new();
-    let server = open(&dir);
-    execute(
-        &server.url(),
-        "CREATE TABLE kept (value text); INSERT INTO kept VALUES ('committed')",
-    )
-    .await;
-    kill(postmaster(&dir), Signal::SIGKILL).expect("to kill the server");
-    let sentence = server.ended().await;
-    assert!(
-        sentence.contains("ended unexpectedly (signal: 9 (SIGKILL))"),
-        "{sentence}"
-    );
-    server.stop();
-    let next = open(&dir);
-    assert!(next.is_owner());
-    assert_eq!(
-        text(&next.url(), "SELECT value FROM kept").await,
-        "committed"
-    );
-}
-
-#[tokio::test]
-async fn kill_9_of_owner_and_server_together_recovers() {
-    let dir = TestDir::new();
-    let mut owner = Holder::start(dir.path());
-    execute(
-        &owner.url,
-        "CREATE TABLE kept (value text); INSERT INTO kept VALUES ('committed')",
-    )
-    .await;
-    kill(postmaster(&dir), Signal::SIGKILL).expect("to kill the server");
-    owner.kill();
-    // The server is now a zombie of whoever adopts orphans, and its pid file says that it runs.
-    let next = open(&dir);
-    assert_eq!(
-        text(&next.url(), "SELECT value FROM kept").await,
-        "committed"
-    );
-}
-
-#[tokio::test]
-async fn a_pid_file_that_names_a_stranger_does_not_block_the_start() {
-    let dir = TestDir::new();
-    open(&dir).stop();
-    // As after a restart of a container, where low process numbers come back.
-    let pid_file = dir.path().join("postgres/data/postmaster.pid");
-    fs::write(&pid_file, format!("{}\n", std::process::id())).expect("a stale pid file");
-    assert_eq!(text(&open(&dir).url(), "SELECT 'up'").await, "up");
 }
 
 #[test]
@@ -255,7 +209,7 @@ fn of_two_concurrent_opens_exactly_one_owns() {
         let barrier = Barrier::new(4);
         let open_at_once = || {
             barrier.wait();
-            open(&dir)
+            open_fast(&dir)
         };
         let servers: Vec<_> = thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(open_at_once)).collect();
@@ -276,12 +230,12 @@ fn of_two_concurrent_opens_exactly_one_owns() {
 #[test]
 fn who_waits_for_a_starting_owner_that_dies_becomes_the_owner() {
     let dir = TestDir::new();
-    open(&dir).stop();
+    open_fast(&dir).stop();
     let lock = fs::File::open(dir.path().join("postgres/lock")).expect("the lock");
     lock.lock()
         .expect("to hold it like a process that is starting");
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| open(&dir));
+        let waiting = scope.spawn(|| open_fast(&dir));
         drop(lock);
         assert!(waiting.join().expect("a server").is_owner());
     });

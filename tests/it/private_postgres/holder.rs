@@ -26,18 +26,9 @@ pub struct Holder {
 }
 
 impl Holder {
+    /// Waits until it has the server.
     pub fn start(data_dir: &Path) -> Self {
-        let mut child = Command::new(env::current_exe().expect("our own program"))
-            .args([
-                "--exact",
-                "private_postgres::holder::child_holds_a_server_until_killed",
-                "--nocapture",
-            ])
-            .env(CHILD_DATA_DIR, data_dir)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a child process");
+        let mut child = spawn(data_dir);
         let mut output = BufReader::new(child.stdout.take().expect("its output"));
         let line = line_with(CHILD_READY, &mut output);
         let words: Vec<&str> = line
@@ -72,6 +63,21 @@ impl Drop for Holder {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Starts such a process without waiting for anything.
+pub fn spawn(data_dir: &Path) -> Child {
+    Command::new(env::current_exe().expect("our own program"))
+        .args([
+            "--exact",
+            "private_postgres::holder::child_holds_a_server_until_killed",
+            "--nocapture",
+        ])
+        .env(CHILD_DATA_DIR, data_dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a child process")
 }
 
 fn line_with(word: &str, output: &mut impl BufRead) -> String {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use nix::unistd::geteuid;
 use permit_notifier::private_postgres::{Error, Options, PrivatePostgres, choose_data_dir};
 
-use super::{open, open_in, socket_folder};
+use super::{open_fast, open_in, socket_folder};
 use crate::support::run_folder::TestDir;
 
 #[test]
@@ -104,10 +104,10 @@ fn programs_that_are_too_old_are_not_taken() {
 #[test]
 fn a_cluster_of_another_version_is_not_touched() {
     let dir = TestDir::new();
-    open(&dir).stop();
+    open_fast(&dir).stop();
     let error = failure(&dir, &fake_programs(&dir, "99beta1", ""));
     assert!(error.contains("but only 99 was found"), "{error}");
-    open(&dir).stop();
+    open_fast(&dir).stop();
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_full_disk_is_one_sentence_with_the_folder_and_leaves_nothing_behind() {
         error.contains("no room") && error.contains(dir.path().to_str().expect("text")),
         "{error}"
     );
-    open(&dir).stop();
+    open_fast(&dir).stop();
     let names = fs::read_dir(dir.path().join("postgres"))
         .expect("the folder")
         .flatten();
@@ -131,7 +131,7 @@ fn a_full_disk_is_one_sentence_with_the_folder_and_leaves_nothing_behind() {
 #[test]
 fn a_server_that_does_not_come_up_says_why() {
     let dir = TestDir::new();
-    open(&dir).stop();
+    open_fast(&dir).stop();
     let conf = dir.path().join("postgres/data/postgresql.conf");
     fs::write(&conf, "no_such_setting = 1\n").expect("a broken configuration");
     let error = failure(&dir, &Options::default());

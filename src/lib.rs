@@ -10,8 +10,11 @@ pub mod clock;
 pub mod config;
 pub mod domain;
 pub mod mail;
+pub mod private_postgres;
 pub mod scan;
 pub mod shutdown;
 pub mod store;
 pub mod telemetry;
 pub mod web;
+//! Permit Notifier.
+

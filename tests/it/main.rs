@@ -7,6 +7,8 @@ mod layout;
 mod logs;
 mod mail;
 mod metrics;
+mod private_postgres;
 mod scan_schedule;
 mod send_window;
 mod shutdown;
+mod support;

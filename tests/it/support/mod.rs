@@ -1,0 +1,4 @@
+//! What the tests share.
+
+pub mod cluster;
+pub mod run_folder;

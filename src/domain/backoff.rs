@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-const FIRST: Duration = Duration::from_secs(60);
-const LONGEST: Duration = Duration::from_secs(6 * 60 * 60);
+const FIRST: Duration = Duration::from_mins(1);
+const LONGEST: Duration = Duration::from_hours(6);
 
 /// The wait after the `failures`th failure in a row (from 1): one minute, then three times as long each time,
 /// at most six hours; half of it fixed and half random, so that what failed together does not come back

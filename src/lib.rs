@@ -17,4 +17,3 @@ pub mod store;
 pub mod telemetry;
 pub mod web;
 //! Permit Notifier.
-

@@ -6,10 +6,13 @@
 //! 1. Steps that are not owed are left out; of the owed ones that are due, L is the latest.
 //! 2. L without a notice is claimed if its `send_by` has not passed, else recorded as skipped.
 //! 3. Earlier ones without a notice are recorded as superseded by a more urgent step.
-//! 4. When L is claimed, what is still open of earlier ones is superseded as well.
+//! 4. When L is claimed, what is still open of earlier ones is superseded as well. The same when L is open
+//!    already (written in advance, or come here from another class): of what is due only one of a class goes.
 //!
 //! A notice that was superseded because the permit changed counts as none when L is looked for; it is revived
 //! if it is L and may still go, else left as it is.
+
+use std::cmp::Reverse;
 
 use chrono::NaiveDate;
 use uuid::Uuid;
@@ -214,7 +217,7 @@ fn claim_latest(owed: &[&Slot<'_>], present: &[&Row], today: NaiveDate, verdict:
     let row_of = |slot: &Slot<'_>| present.iter().find(|row| row.notice_type == slot.step.notice_type);
     let Some(latest) = owed.iter().max_by_key(|slot| slot.urgency()) else { return };
     let may_go = today <= latest.send_by;
-    let claimed = match row_of(latest) {
+    let latest_goes = match row_of(latest) {
         None => {
             let (step, timing) = (latest.step, Timing::from(*latest));
             verdict.actions.push(if may_go {
@@ -228,12 +231,15 @@ fn claim_latest(owed: &[&Slot<'_>], present: &[&Row], today: NaiveDate, verdict:
             verdict.actions.push(Action::Revive(row.id, row.notice_type.clone(), Timing::from(*latest)));
             true
         }
-        Some(_) => {
+        Some(row) => {
             verdict.already += 1;
-            false
+            row.is_open() && may_go
         }
     };
-    for slot in owed.iter().filter(|slot| slot.urgency() < latest.urgency()) {
+    let mut earlier: Vec<_> = owed.iter().filter(|slot| slot.urgency() < latest.urgency()).collect();
+    earlier.sort_by_key(|slot| Reverse(slot.urgency()));
+    let mut one_goes = latest_goes;
+    for slot in earlier {
         match row_of(slot) {
             None => verdict.actions.push(Action::Record(
                 slot.step.notice_type.clone(),
@@ -243,24 +249,22 @@ fn claim_latest(owed: &[&Slot<'_>], present: &[&Row], today: NaiveDate, verdict:
             )),
             Some(row) => {
                 verdict.already += 1;
-                if claimed && row.is_open() {
-                    supersede_instead(&mut verdict.actions, row);
+                // Past its last day it has ended already.
+                if row.is_open() && today <= slot.send_by {
+                    if one_goes {
+                        supersede_instead(&mut verdict.actions, row);
+                    }
+                    one_goes = true;
                 }
             }
         }
     }
 }
 
-/// Supersedes an open earlier notice, in place of whatever upkeep wanted for it short of ending it.
+/// Supersedes an open earlier notice, whatever new days it was to have.
 fn supersede_instead(actions: &mut Vec<Action>, row: &Row) {
-    let ended = actions.iter().any(|action| match action {
-        Action::Supersede(id, ..) | Action::TooLate(id, _) => *id == row.id,
-        _ => false,
-    });
-    if !ended {
-        actions.retain(|action| !matches!(action, Action::Retime(id, _) if *id == row.id));
-        actions.push(Action::Supersede(row.id, row.notice_type.clone(), ReasonCode::MoreUrgentStep));
-    }
+    actions.retain(|action| !matches!(action, Action::Retime(id, _) if *id == row.id));
+    actions.push(Action::Supersede(row.id, row.notice_type.clone(), ReasonCode::MoreUrgentStep));
 }
 
 /// A confirmation that was superseded because the permit changed is owed again when that ends in time.

@@ -75,7 +75,12 @@ impl FromStr for EmailAddress {
             return Err(EmailAddressError::Malformed);
         }
         let domain = idna::domain_to_ascii_strict(domain).map_err(|_| EmailAddressError::Domain)?;
-        if !domain.contains('.') || domain.split('.').any(str::is_empty) {
+        let is_number = |label: &str| label.bytes().all(|b| b.is_ascii_digit());
+        // A last label of digits only makes it an IP address, which is no domain.
+        if !domain.contains('.')
+            || domain.split('.').any(str::is_empty)
+            || domain.rsplit('.').next().is_some_and(is_number)
+        {
             return Err(EmailAddressError::Domain);
         }
         let written = format!("{local}@{domain}");

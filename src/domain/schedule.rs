@@ -53,7 +53,7 @@ impl Schedule {
             if step.notice_type.is_renewed() != step.offset_days.is_none() {
                 return Err(ScheduleError::Offset(named()));
             }
-            let in_range = step.offset_days.is_none_or(|d| d.abs() <= OFFSET_DAYS_MAX);
+            let in_range = step.offset_days.is_none_or(|d| (-OFFSET_DAYS_MAX..=OFFSET_DAYS_MAX).contains(&d));
             if !in_range || !(0..=OFFSET_DAYS_MAX).contains(&step.late_by_days) {
                 return Err(ScheduleError::Range(named()));
             }

@@ -2,6 +2,7 @@
 
 mod clock;
 mod config;
+mod domain;
 mod health;
 mod layout;
 mod logs;

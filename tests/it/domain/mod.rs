@@ -1,0 +1,8 @@
+//! The rules of the office, against examples and against a second computation that shares no code.
+
+mod against_oracle;
+mod cases;
+mod days;
+mod lives;
+mod oracle;
+mod values;

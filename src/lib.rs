@@ -8,6 +8,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod dispatch;
 pub mod domain;
 pub mod mail;
 pub mod private_postgres;
@@ -16,4 +17,3 @@ pub mod shutdown;
 pub mod store;
 pub mod telemetry;
 pub mod web;
-//! Permit Notifier.

@@ -65,7 +65,7 @@ pub trait Mailer: Send + Sync + fmt::Debug {
 ///    that nobody knows the outcome of. A session with a future dropped midway must not be used again.
 /// 6. A session that doubts its connection drops it by itself and opens another at the next offer; a transport
 ///    fault is reported, never retried inside.
-pub trait Session: Send {
+pub trait Session: Send + Sync {
     /// Everything before the gate; nothing is accepted yet.
     fn offer<'a>(&'a mut self, envelope: &'a Envelope) -> BoxFuture<'a, Result<(), Ended>>;
 

@@ -15,6 +15,7 @@ pub mod permit_types;
 pub mod permits;
 pub mod processes;
 pub mod recovery;
+pub mod refused;
 pub mod scan_lock;
 pub mod scans;
 pub mod settle;

@@ -1,0 +1,168 @@
+//! The process row: proof to the others that this process lives, and to itself that they still think so.
+//!
+//! It is renewed on a connection of its own. A process that finds its row dead begins nothing more under that
+//! boot id and comes back under a new one; whoever held a lease under the old one finds the gate shut.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use nix::time::{ClockId, clock_gettime};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{
+    mail::MayFinish,
+    store::{
+        PgConnection, Result,
+        connect::{Purpose, connect},
+        leases::free_unknown,
+        processes::{NewProcess, end_process, register_process, renew_process},
+    },
+};
+
+/// How a process presents itself.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// Where its own connection is opened.
+    pub direct_url: String,
+    /// What it does.
+    pub roles: String,
+    /// Zone, schedule, From, public URL and version.
+    pub fingerprint: String,
+    /// After how long without renewal it is dead.
+    pub lease: Duration,
+}
+
+#[derive(Debug)]
+struct Life {
+    boot_id: Uuid,
+    /// When the last renewal that succeeded was sent, by a clock that counts suspended time.
+    renewed: Duration,
+}
+
+/// This process among the living.
+#[derive(Debug)]
+pub struct Membership {
+    member: Member,
+    life: Mutex<Life>,
+    /// Tokens of leases that tasks of this process hold.
+    held: Mutex<std::collections::HashSet<Uuid>>,
+}
+
+impl Membership {
+    /// Registers this process under a new boot id.
+    pub async fn join(member: Member) -> Result<Arc<Self>> {
+        let mut connection = connect(&member.direct_url, Purpose::Work).await?;
+        let life = register(&mut connection, &member).await?;
+        Ok(Arc::new(Self { member, life: Mutex::new(life), held: Mutex::default() }))
+    }
+
+    /// The present boot id.
+    pub fn boot_id(&self) -> Uuid {
+        self.life().boot_id
+    }
+
+    /// Asked before the point of no return: still the same life, and renewed recently enough that nobody can have
+    /// declared it dead. Half of the lease, counted from when the renewal was sent.
+    pub fn may_finish(self: &Arc<Self>, boot_id: Uuid, hard: CancellationToken) -> MayFinish {
+        let membership = Arc::clone(self);
+        MayFinish::new(move || {
+            let life = membership.life();
+            let age = uptime().saturating_sub(life.renewed);
+            life.boot_id == boot_id && age < membership.member.lease / 2 && !hard.is_cancelled()
+        })
+    }
+
+    /// Notes that a task holds this lease, until the guard is dropped.
+    pub(super) fn hold(self: &Arc<Self>, token: Uuid) -> Held {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(token);
+        Held { membership: Arc::clone(self), token }
+    }
+
+    /// Renews the row until `stop`, on a connection of its own that is opened anew whenever it breaks.
+    pub async fn keep_alive(self: Arc<Self>, stop: CancellationToken) {
+        let period = (self.member.lease / 6).min(Duration::from_secs(10));
+        let mut connection = None;
+        while stop.run_until_cancelled(tokio::time::sleep(period)).await.is_some() {
+            let limit = self.member.lease / 3;
+            match tokio::time::timeout(limit, self.renew(&mut connection)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!("the process row was not renewed: {error}");
+                    connection = None;
+                }
+                Err(_) => {
+                    tracing::warn!("the process row was not renewed within {} seconds", limit.as_secs());
+                    connection = None;
+                }
+            }
+        }
+    }
+
+    async fn renew(&self, connection: &mut Option<PgConnection>) -> Result<()> {
+        let connection = match connection {
+            Some(connection) => connection,
+            None => connection.insert(connect(&self.member.direct_url, Purpose::Work).await?),
+        };
+        let sent = uptime();
+        let boot_id = self.boot_id();
+        if renew_process(connection, boot_id).await? {
+            self.life().renewed = sent;
+        } else {
+            let life = register(connection, &self.member).await?;
+            tracing::warn!(old = %boot_id, new = %life.boot_id, "this process was taken for dead and came back anew");
+            *self.life() = life;
+        }
+        let held: Vec<Uuid> = self.held.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let freed = free_unknown(connection, self.boot_id(), &held).await?;
+        if freed > 0 {
+            tracing::info!(freed, "freed leases in our name that no task holds");
+        }
+        Ok(())
+    }
+
+    /// Marks an orderly end.
+    pub async fn leave(&self) -> Result<()> {
+        let mut connection = connect(&self.member.direct_url, Purpose::Work).await?;
+        end_process(&mut connection, self.boot_id()).await
+    }
+
+    fn life(&self) -> std::sync::MutexGuard<'_, Life> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A lease that a task holds.
+#[derive(Debug)]
+pub(super) struct Held {
+    membership: Arc<Membership>,
+    token: Uuid,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.membership.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.token);
+    }
+}
+
+async fn register(connection: &mut PgConnection, member: &Member) -> Result<Life> {
+    let renewed = uptime();
+    let boot_id = Uuid::new_v4();
+    let host = nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let process = NewProcess {
+        boot_id,
+        host,
+        roles: member.roles.clone(),
+        fingerprint: member.fingerprint.clone(),
+        lease_seconds: i32::try_from(member.lease.as_secs()).unwrap_or(i32::MAX),
+    };
+    register_process(connection, &process).await?;
+    Ok(Life { boot_id, renewed })
+}
+
+/// Time since the machine started, suspended time included: a process that was stopped must know it.
+fn uptime() -> Duration {
+    clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from).unwrap_or_default()
+}

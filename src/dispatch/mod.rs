@@ -1,0 +1,77 @@
+//! Sending what was claimed, on every replica at once.
+//!
+//! A message goes through these steps, and each is recorded before the next begins:
+//!
+//! 1. `feeder` leases due deliveries in batches; the state stays `pending`.
+//! 2. `sender` composes the message from the permit as it is now and offers its envelope to the transport.
+//! 3. The gate (`clerk`, [`crate::store::gate`]) looks once more and records the attempt as `sending`.
+//! 4. `sender` transmits; the transport takes its final step only while this process is surely alive.
+//! 5. Settling (`clerk`, [`crate::store::settle`]) records the outcome.
+//!
+//! Whatever dies in between is taken over: before the gate it is sent again, after it nobody can know, and the
+//! attempt is ambiguous.
+
+mod clerk;
+mod feeder;
+mod membership;
+mod sender;
+mod service;
+mod tally;
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::NaiveDate;
+use chrono_tz::Tz;
+
+pub use membership::{Membership, Member};
+pub use service::{Dispatcher, TransportState};
+pub use tally::{Report, Tally};
+
+use crate::{
+    clock::Clock,
+    domain::{calendar::day_in, window::SendWindow},
+    mail::{Mailer, Office},
+    store::{Moment, PgPool, Result, clock::database_now},
+};
+
+/// What every dispatch of this process goes by.
+#[derive(Debug, Clone)]
+pub struct DispatchRules {
+    /// Connections for leasing, gate and settling.
+    pub pool: PgPool,
+    /// Where connections of our own are opened.
+    pub direct_url: String,
+    /// Turns the database's time into business time.
+    pub clock: Arc<dyn Clock>,
+    /// The office's zone.
+    pub zone: Tz,
+    /// When mail may go.
+    pub window: Option<SendWindow>,
+    /// Whose mail it is.
+    pub office: Arc<Office>,
+    /// What carries it.
+    pub mailer: Arc<dyn Mailer>,
+    /// Senders of this process.
+    pub concurrency: usize,
+    /// Attempts that a delivery may use up.
+    pub max_attempts: u32,
+    /// How long a process may go without renewing its row.
+    pub lease: Duration,
+    /// The day that counts as today, if it is not the business day.
+    pub as_of: Option<NaiveDate>,
+}
+
+impl DispatchRules {
+    /// What counts as now and today, by the database's clock.
+    async fn moment(&self) -> Result<Moment> {
+        let now = self.clock.business(database_now(&self.pool).await?);
+        Ok(Moment { now, today: self.as_of.unwrap_or_else(|| day_in(now, self.zone)) })
+    }
+
+    /// Whether mail may go at that moment.
+    fn window_is_open(&self, moment: Moment) -> bool {
+        let local = moment.now.with_timezone(&self.zone).naive_local();
+        let local = moment.today.and_time(local.time());
+        self.window.as_ref().is_none_or(|window| window.is_open(local))
+    }
+}

@@ -1,0 +1,147 @@
+//! The dispatcher: one feeder, its senders and clerks, from start to a bounded stop.
+
+use std::{
+    sync::{Arc, Mutex as StdMutex, PoisonError, atomic::AtomicBool},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Mutex, Notify, mpsc},
+    task::JoinSet,
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    DispatchRules, Membership, Report, Tally,
+    clerk::{GateClerk, SettleClerk},
+    feeder::{Feeder, Stay},
+    sender::Sender,
+};
+use crate::store::{Result, stock::count_pending};
+
+/// First and longest pause after the transport failed.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+
+/// Whether the transport works, as far as this process knows.
+#[derive(Debug, Default)]
+pub struct TransportState(StdMutex<Pause>);
+
+#[derive(Debug, Default)]
+struct Pause {
+    until: Option<Instant>,
+    last: Duration,
+}
+
+impl TransportState {
+    /// A fault: nothing more is tried for a while, longer each time.
+    pub(super) fn broke(&self) {
+        let mut pause = self.lock();
+        if pause.until.is_some_and(|until| until > Instant::now()) {
+            return;
+        }
+        pause.last = (pause.last * 2).clamp(PAUSES[0], PAUSES[1]);
+        pause.until = Some(Instant::now() + pause.last);
+        tracing::warn!(seconds = pause.last.as_secs(), "the transport failed; nothing is tried for a while");
+    }
+
+    /// A message was accepted.
+    pub(super) fn works(&self) {
+        *self.lock() = Pause::default();
+    }
+
+    /// Whether it is paused now.
+    pub fn is_down(&self) -> bool {
+        self.lock().until.is_some_and(|until| until > Instant::now())
+    }
+
+    pub(super) async fn wait_until_up(&self) {
+        let until = self.lock().until;
+        if let Some(until) = until {
+            tokio::time::sleep_until(until).await;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Pause> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sends for one process.
+#[derive(Debug, Clone)]
+pub struct Dispatcher {
+    rules: DispatchRules,
+    membership: Arc<Membership>,
+    transport: Arc<TransportState>,
+    tally: Arc<Tally>,
+    /// Poked when there may be something to send.
+    wake: Arc<Notify>,
+}
+
+impl Dispatcher {
+    /// A dispatcher for a process that is registered.
+    pub fn new(rules: DispatchRules, membership: Arc<Membership>) -> Self {
+        Self { rules, membership, transport: Arc::default(), tally: Arc::default(), wake: Arc::default() }
+    }
+
+    /// What makes it look at once.
+    pub fn wake(&self) -> Arc<Notify> {
+        Arc::clone(&self.wake)
+    }
+
+    /// Sends until `soft`, then finishes what is past the gate; `hard` gives that up too.
+    pub async fn run(&self, soft: CancellationToken, hard: CancellationToken) {
+        self.send_all(Stay::Forever, soft, hard).await;
+    }
+
+    /// Tries every due delivery once and says what came of it, and whether the transport is down.
+    pub async fn run_once(&self, soft: CancellationToken, hard: CancellationToken) -> Result<(Report, bool)> {
+        self.send_all(Stay::UntilDone, soft, hard).await;
+        let mut connection = self.rules.pool.acquire().await?;
+        let left = count_pending(&mut connection).await?;
+        Ok((self.tally.report(left.unsigned_abs()), self.transport.is_down()))
+    }
+
+    async fn send_all(&self, stay: Stay, soft: CancellationToken, hard: CancellationToken) {
+        let (queue, taken) = mpsc::channel(1);
+        let taken = Arc::new(Mutex::new(taken));
+        let (settle, settling) = SettleClerk::open(self.rules.clone());
+        let (gate, gating) = GateClerk::open(self.rules.clone(), settle.clone());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(settling);
+        tasks.spawn(gating);
+        for _ in 0..self.rules.concurrency {
+            let sender = Sender {
+                rules: self.rules.clone(),
+                membership: Arc::clone(&self.membership),
+                transport: Arc::clone(&self.transport),
+                tally: Arc::clone(&self.tally),
+                gate: gate.clone(),
+                settle: settle.clone(),
+                soft: soft.clone(),
+                hard: hard.clone(),
+                session: self.rules.mailer.session(),
+                doubtful: AtomicBool::new(false),
+            };
+            tasks.spawn(sender.run(Arc::clone(&taken)));
+        }
+        drop((gate, settle));
+        let feeder = Feeder {
+            rules: self.rules.clone(),
+            membership: Arc::clone(&self.membership),
+            transport: Arc::clone(&self.transport),
+            tally: Arc::clone(&self.tally),
+            wake: Arc::clone(&self.wake),
+            stop: soft,
+        };
+        tasks.spawn(feeder.run(queue, stay));
+        while let Some(ended) = tasks.join_next().await {
+            if let Err(error) = ended
+                && error.is_panic()
+            {
+                // Whoever supervises this dispatcher stops the process; what was in flight is recovered.
+                std::panic::resume_unwind(error.into_panic());
+            }
+        }
+    }
+}

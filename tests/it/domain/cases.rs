@@ -237,7 +237,7 @@ struct RowSeed {
     state: &'static str,
     reason: &'static str,
     in_flight: bool,
-    moved: Option<i32>,
+    moved: Option<(i32, i32, bool)>,
     ago: i32,
     in_advance: bool,
     class_changed: bool,
@@ -252,7 +252,7 @@ fn row_seed() -> impl Strategy<Value = RowSeed> {
         state,
         select(ENDED.to_vec()),
         prop::bool::weighted(0.15),
-        option::weighted(0.15, -5..=5),
+        option::weighted(0.25, (-2..=2, -2..=2, any::<bool>())),
         0..=9,
         prop::bool::weighted(0.15),
         prop::bool::weighted(0.1),
@@ -274,8 +274,8 @@ impl RowSeed {
         let written = walk(today, -self.ago);
         let told = Days { due: written, send_by: walk(written, 7).min(period), brought_forward: false };
         let mut days = placed.as_ref().map_or(told, |step| step.days);
-        if let (Some(by), Some(_)) = (self.moved, placed) {
-            days = Days { due: walk(days.due, by), send_by: walk(days.send_by, by), ..days };
+        if let (Some((by, send_by, brought_forward)), Some(_)) = (self.moved, placed) {
+            days = Days { due: walk(days.due, by), send_by: walk(days.send_by, send_by), brought_forward };
         }
         let open = self.state == "pending" || self.state == "held";
         let state = if self.other_period.is_some() && !open { "pending" } else { self.state };

@@ -7,3 +7,4 @@
 //! `app` puts the parts together and `commands` are what a person can run.
 
 pub mod domain;
+pub mod files;

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod config;
 pub mod dispatch;
 pub mod domain;
+pub mod files;
 pub mod mail;
 pub mod private_postgres;
 pub mod scan;

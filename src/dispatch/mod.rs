@@ -23,7 +23,7 @@ use std::{sync::Arc, time::Duration};
 use chrono::NaiveDate;
 use chrono_tz::Tz;
 
-pub use membership::{Membership, Member};
+pub use membership::{Member, Membership};
 pub use service::{Dispatcher, TransportState};
 pub use tally::{Report, Tally};
 

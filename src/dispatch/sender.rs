@@ -2,7 +2,10 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, atomic::{AtomicBool, Ordering}},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 
@@ -229,7 +232,8 @@ impl Sender {
 
     async fn give_back(&self, lease: Lease, later: bool) -> Result<()> {
         let mut connection = self.rules.pool.acquire().await?;
-        let not_before = if later { Some(self.rules.moment().await?.now + chrono::TimeDelta::seconds(1)) } else { None };
+        let not_before =
+            if later { Some(self.rules.moment().await?.now + chrono::TimeDelta::seconds(1)) } else { None };
         give_back(&mut connection, &[lease], not_before).await
     }
 }

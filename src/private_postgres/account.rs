@@ -36,10 +36,7 @@ impl Account {
             Err(error) => return Err(Error::folder(folder)(error)),
         };
         match owner {
-            Some(owner) if ours != 0 && owner != ours => Err(Error::Foreign {
-                folder: folder.to_owned(),
-                owner,
-            }),
+            Some(owner) if ours != 0 && owner != ours => Err(Error::Foreign { folder: folder.to_owned(), owner }),
             Some(owner) if owner != 0 => Self::by_id(owner),
             _ if ours != 0 => Self::by_id(ours),
             _ => STEP_DOWN_TO
@@ -91,30 +88,18 @@ impl Account {
 
 impl From<User> for Account {
     fn from(user: User) -> Self {
-        Self {
-            name: user.name,
-            uid: user.uid.as_raw(),
-            gid: user.gid.as_raw(),
-            step_down: geteuid().is_root(),
-        }
+        Self { name: user.name, uid: user.uid.as_raw(), gid: user.gid.as_raw(), step_down: geteuid().is_root() }
     }
 }
 
 #[cfg(target_os = "linux")]
-#[expect(
-    unsafe_code,
-    reason = "only a hook between fork and exec can ask for a signal at the parent's end"
-)]
+#[expect(unsafe_code, reason = "only a hook between fork and exec can ask for a signal at the parent's end")]
 fn end_with_us(command: &mut Command, signal: Signal) {
     let us = nix::unistd::getpid();
     let hook = move || {
         nix::sys::prctl::set_pdeathsig(signal)?;
         // We may have ended before the line above.
-        if nix::unistd::getppid() == us {
-            Ok(())
-        } else {
-            Err(io::Error::from(Errno::ESRCH))
-        }
+        if nix::unistd::getppid() == us { Ok(()) } else { Err(io::Error::from(Errno::ESRCH)) }
     };
     // SAFETY: the hook makes two system calls and neither allocates nor locks. It runs after the change of account,
     // which would clear the setting.

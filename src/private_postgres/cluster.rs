@@ -19,21 +19,12 @@ pub(super) const DATA: &str = "data";
 const UNFINISHED: &str = "data.new-";
 
 /// Finds the programs that fit the cluster in `folder`, and makes the cluster first if there is none.
-pub(super) fn prepare(
-    folder: &Path,
-    account: &Account,
-    options: &Options,
-) -> Result<Binaries, Error> {
+pub(super) fn prepare(folder: &Path, account: &Account, options: &Options) -> Result<Binaries, Error> {
     remove_unfinished(folder);
     let version_file = folder.join(DATA).join("PG_VERSION");
     match fs::read_to_string(&version_file) {
         Ok(version) => {
-            let nonsense = || {
-                io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "it does not hold a version number",
-                )
-            };
+            let nonsense = || io::Error::new(io::ErrorKind::InvalidData, "it does not hold a version number");
             let major = version.trim().parse();
             let major = major.map_err(|_| Error::folder(&version_file)(nonsense()))?;
             Binaries::of_major(major, folder, options, account)
@@ -62,11 +53,7 @@ fn make(folder: &Path, account: &Account, binaries: &Binaries, durable: bool) ->
     let made = fill(&unfinished, folder, account, binaries, durable).and_then(|()| {
         let put_in_place = || {
             fs::rename(&unfinished, folder.join(DATA))?;
-            if durable {
-                File::open(folder)?.sync_all()
-            } else {
-                Ok(())
-            }
+            if durable { File::open(folder)?.sync_all() } else { Ok(()) }
         };
         put_in_place().map_err(Error::folder(folder))
     });
@@ -76,40 +63,19 @@ fn make(folder: &Path, account: &Account, binaries: &Binaries, durable: bool) ->
     made
 }
 
-fn fill(
-    data: &Path,
-    folder: &Path,
-    account: &Account,
-    binaries: &Binaries,
-    durable: bool,
-) -> Result<(), Error> {
+fn fill(data: &Path, folder: &Path, account: &Account, binaries: &Binaries, durable: bool) -> Result<(), Error> {
     // Nothing runs on when we are killed: a program of PostgreSQL that cleans up after itself would do so while the
     // next owner is at work.
     let command = |program| account.command(program, Signal::SIGKILL);
     let (initdb, postgres) = (binaries.initdb(), binaries.postgres());
     let mut init = command(&initdb);
-    init.args([
-        "--username",
-        NAME,
-        "--auth=trust",
-        "--encoding=UTF8",
-        "--locale=C.UTF-8",
-    ]);
-    init.args(["--no-sync", "--no-instructions", "--pgdata"])
-        .arg(data);
+    init.args(["--username", NAME, "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"]);
+    init.args(["--no-sync", "--no-instructions", "--pgdata"]).arg(data);
     run(init, "", folder)?;
 
     let mut create = command(&postgres);
     create.arg("--single").arg("-D").arg(data);
-    create.args([
-        "-c",
-        "exit_on_error=on",
-        "-c",
-        "fsync=off",
-        "-c",
-        "log_checkpoints=off",
-        "template1",
-    ]);
+    create.args(["-c", "exit_on_error=on", "-c", "fsync=off", "-c", "log_checkpoints=off", "template1"]);
     run(create, &format!("CREATE DATABASE {NAME}\n"), folder)?;
 
     if durable {
@@ -123,21 +89,11 @@ fn fill(
 
 fn run(mut command: Command, input: &str, folder: &Path) -> Result<(), Error> {
     let output = output(&mut command, input).map_err(Error::folder(folder))?;
-    if output.status.success() {
-        Ok(())
-    } else {
-        Err(Error::create(
-            folder,
-            &String::from_utf8_lossy(&output.stderr),
-        ))
-    }
+    if output.status.success() { Ok(()) } else { Err(Error::create(folder, &String::from_utf8_lossy(&output.stderr))) }
 }
 
 fn output(command: &mut Command, input: &str) -> io::Result<Output> {
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that ended early says why on its standard error.

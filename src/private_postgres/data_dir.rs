@@ -11,11 +11,7 @@ use super::{Error, folders};
 /// PostgreSQL cannot reach `./data` (root, with the checkout in a closed home folder). A folder that was asked for and
 /// cannot be reached is an error. Only for the private server: with `DATABASE_URL` any folder will do.
 pub fn resolve_data_dir(explicit: Option<&Path>) -> Result<(PathBuf, Option<String>), Error> {
-    choose_data_dir(
-        explicit,
-        Path::new("data"),
-        Path::new("/var/lib/permit-notifier"),
-    )
+    choose_data_dir(explicit, Path::new("data"), Path::new("/var/lib/permit-notifier"))
 }
 
 /// [`resolve_data_dir`] with the two folders of its rule given.
@@ -45,10 +41,7 @@ fn reachable(folder: &Path) -> Result<PathBuf, Error> {
     let folder = folders::absolute(folder)?;
     let account = Account::for_folder(&folder.join("postgres"))?;
     // Looked at before it is made, so that nothing is left where it is of no use.
-    let existing = folder
-        .ancestors()
-        .find(|path| path.exists())
-        .unwrap_or(&folder);
+    let existing = folder.ancestors().find(|path| path.exists()).unwrap_or(&folder);
     if !account.can_enter(existing) {
         return Err(Error::unreachable(&folder, &account));
     }

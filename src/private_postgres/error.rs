@@ -131,54 +131,34 @@ impl Error {
     }
 
     pub(super) fn unreachable(folder: &Path, account: &Account) -> Self {
-        Self::Unreachable {
-            folder: folder.to_owned(),
-            account: account.name.clone(),
-        }
+        Self::Unreachable { folder: folder.to_owned(), account: account.name.clone() }
     }
 
     /// `initdb` failed and said `output`.
     pub(super) fn create(folder: &Path, output: &str) -> Self {
-        Self::no_room(folder, output).unwrap_or_else(|| Self::Create {
-            folder: folder.to_owned(),
-            detail: complaint(output),
-        })
+        Self::no_room(folder, output)
+            .unwrap_or_else(|| Self::Create { folder: folder.to_owned(), detail: complaint(output) })
     }
 
     /// The server ended at the start and said `output`.
     pub(super) fn start(folder: &Path, output: &str) -> Self {
-        Self::no_room(folder, output).unwrap_or_else(|| Self::Start {
-            folder: folder.to_owned(),
-            detail: complaint(output),
-        })
+        Self::no_room(folder, output)
+            .unwrap_or_else(|| Self::Start { folder: folder.to_owned(), detail: complaint(output) })
     }
 
     /// PostgreSQL's tools tell a full disk only in words; they run in English here.
     fn no_room(folder: &Path, output: &str) -> Option<Self> {
-        let full =
-            output.contains("No space left on device") || output.contains("Disk quota exceeded");
-        full.then(|| Self::NoRoom {
-            folder: folder.to_owned(),
-        })
+        let full = output.contains("No space left on device") || output.contains("Disk quota exceeded");
+        full.then(|| Self::NoRoom { folder: folder.to_owned() })
     }
 }
 
 /// The line that matters in what a PostgreSQL program printed: its first complaint, else its last line.
 fn complaint(output: &str) -> String {
     const WORDS: [&str; 4] = ["error: ", "FATAL:  ", "PANIC:  ", "ERROR:  "];
-    let lines = || {
-        output
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty())
-    };
+    let lines = || output.lines().map(str::trim).filter(|line| !line.is_empty());
     lines()
-        .find_map(|line| {
-            WORDS
-                .iter()
-                .find_map(|word| line.split_once(word))
-                .map(|(_, rest)| rest)
-        })
+        .find_map(|line| WORDS.iter().find_map(|word| line.split_once(word)).map(|(_, rest)| rest))
         .or_else(|| lines().next_back())
         .unwrap_or("it ended without a word")
         .to_owned()

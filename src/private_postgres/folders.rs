@@ -26,25 +26,17 @@ pub(super) fn absolute(folder: &Path) -> Result<PathBuf, Error> {
 /// Makes the data folder and what is missing above it: ours, closed to others, but when the server runs as another
 /// account that account can pass through. What exists stays as it is.
 pub(super) fn create(folder: &Path, account: &Account) -> Result<(), Error> {
-    let missing: Vec<&Path> = folder
-        .ancestors()
-        .take_while(|path| !path.exists())
-        .collect();
+    let missing: Vec<&Path> = folder.ancestors().take_while(|path| !path.exists()).collect();
     let mode = if account.step_down { 0o711 } else { 0o700 };
     for path in missing.into_iter().rev() {
         match fs::create_dir(path) {
             // Not with the call that makes it: the process may have a stricter umask.
-            Ok(()) => fs::set_permissions(path, Permissions::from_mode(mode))
-                .map_err(Error::folder(path))?,
+            Ok(()) => fs::set_permissions(path, Permissions::from_mode(mode)).map_err(Error::folder(path))?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(Error::folder(path)(error)),
         }
     }
-    if folder.is_dir() {
-        Ok(())
-    } else {
-        Err(Error::folder(folder)(io::ErrorKind::NotADirectory.into()))
-    }
+    if folder.is_dir() { Ok(()) } else { Err(Error::folder(folder)(io::ErrorKind::NotADirectory.into())) }
 }
 
 /// Makes `folder` if it is missing, and sees to it that it is the account's and closed to everybody else.
@@ -57,20 +49,13 @@ pub(super) fn claim(folder: &Path, account: &Account) -> Result<(), Error> {
     }
     secure(folder, account)
         .map_err(Error::folder(folder))?
-        .map_or(Ok(()), |owner| {
-            Err(Error::Foreign {
-                folder: folder.to_owned(),
-                owner,
-            })
-        })
+        .map_or(Ok(()), |owner| Err(Error::Foreign { folder: folder.to_owned(), owner }))
 }
 
 /// `Some(owner)` when the folder is somebody else's. Works on one open file, so that nobody can swap it in between.
 fn secure(folder: &Path, account: &Account) -> io::Result<Option<u32>> {
-    let opened = OpenOptions::new()
-        .read(true)
-        .custom_flags((OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW).bits())
-        .open(folder)?;
+    let opened =
+        OpenOptions::new().read(true).custom_flags((OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW).bits()).open(folder)?;
     let metadata = opened.metadata()?;
     if metadata.uid() != account.uid {
         // Root's own is new, or left by a run that died before this line.
@@ -132,26 +117,20 @@ fn fits(folder: &Path) -> bool {
 /// build to the next).
 pub(super) fn tag(folder: &Path) -> String {
     let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let hash = real
-        .as_os_str()
-        .as_bytes()
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+    let hash =
+        real.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
     format!("{hash:016x}")
 }
 
 pub(super) fn percent_encoded(path: &Path) -> String {
-    path.as_os_str()
-        .as_bytes()
-        .iter()
-        .fold(String::new(), |mut text, byte| {
-            if byte.is_ascii_alphanumeric() || b"._-".contains(byte) {
-                text.push(char::from(*byte));
-            } else {
-                let _ = write!(text, "%{byte:02X}");
-            }
-            text
-        })
+    path.as_os_str().as_bytes().iter().fold(String::new(), |mut text, byte| {
+        if byte.is_ascii_alphanumeric() || b"._-".contains(byte) {
+            text.push(char::from(*byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+        text
+    })
 }

@@ -20,27 +20,16 @@ pub(super) fn cluster_name(tag: &str) -> String {
 }
 
 /// Waits until the processes of a former server have ended, and removes its stale files.
-pub(super) fn clear(
-    folder: &Path,
-    socket_folder: &Path,
-    tag: &str,
-    account: &Account,
-) -> Result<(), Error> {
+pub(super) fn clear(folder: &Path, socket_folder: &Path, tag: &str, account: &Account) -> Result<(), Error> {
     let name = cluster_name(tag);
     let began = Instant::now();
     while let Some(pid) = processes(account).find(|pid| command_line(*pid).contains(&name)) {
         if began.elapsed() > GONE_WITHIN {
-            return Err(Error::StillUsed {
-                folder: folder.to_owned(),
-                pid,
-            });
+            return Err(Error::StillUsed { folder: folder.to_owned(), pid });
         }
         std::thread::sleep(LOOK_AGAIN);
     }
-    let stale = [
-        folder.join(DATA).join("postmaster.pid"),
-        socket_folder.join(format!("{SOCKET_FILE}.lock")),
-    ];
+    let stale = [folder.join(DATA).join("postmaster.pid"), socket_folder.join(format!("{SOCKET_FILE}.lock"))];
     for file in stale {
         // PostgreSQL removes them by itself only when no process has that number. It may be a zombie that nobody has
         // reaped yet, or after a restart of a container any process at all.
@@ -63,13 +52,7 @@ fn is_a_server(pid: i32, account: &Account) -> bool {
 }
 
 fn pid_in(file: &Path) -> Option<i32> {
-    fs::read_to_string(file)
-        .ok()?
-        .lines()
-        .next()?
-        .trim()
-        .parse()
-        .ok()
+    fs::read_to_string(file).ok()?.lines().next()?.trim().parse().ok()
 }
 
 /// The account's processes; none where there is no `/proc`.

@@ -30,13 +30,7 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn new(path: PathBuf, account: Account) -> Self {
-        let mut log = Self {
-            path,
-            account,
-            file: None,
-            size: 0,
-            tail: Tail::default(),
-        };
+        let mut log = Self { path, account, file: None, size: 0, tail: Tail::default() };
         log.open();
         log
     }
@@ -71,9 +65,7 @@ impl Log {
         let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
         tail.push_str(&String::from_utf8_lossy(line));
         let excess = tail.len().saturating_sub(TAIL);
-        let cut = (excess..=tail.len())
-            .find(|at| tail.is_char_boundary(*at))
-            .unwrap_or(0);
+        let cut = (excess..=tail.len()).find(|at| tail.is_char_boundary(*at)).unwrap_or(0);
         tail.drain(..cut);
     }
 

@@ -52,10 +52,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            durable: true,
-            binary_folders: None,
-        }
+        Self { durable: true, binary_folders: None }
     }
 }
 
@@ -97,10 +94,7 @@ impl PrivatePostgres {
                 return Self::own(folder, account, lock, options);
             }
             if let Some(record) = lock.read().filter(ownership::Record::answers) {
-                tracing::info!(
-                    owner = record.pid,
-                    "using the database server of another process"
-                );
+                tracing::info!(owner = record.pid, "using the database server of another process");
                 return Ok(Self {
                     socket_folder: record.socket_folder.clone(),
                     owner_pid: record.pid,
@@ -115,12 +109,7 @@ impl PrivatePostgres {
         }
     }
 
-    fn own(
-        folder: PathBuf,
-        account: Account,
-        lock: LockFile,
-        options: &Options,
-    ) -> Result<Self, Error> {
+    fn own(folder: PathBuf, account: Account, lock: LockFile, options: &Options) -> Result<Self, Error> {
         lock.clear();
         let tag = folders::tag(&folder);
         let socket_folder = folders::socket_folder(&folder, &tag, &account)?;
@@ -137,12 +126,7 @@ impl PrivatePostgres {
             },
             lock,
         )?;
-        Ok(Self {
-            socket_folder,
-            owner_pid: std::process::id(),
-            ended: server.ended(),
-            server: Some(server),
-        })
+        Ok(Self { socket_folder, owner_pid: std::process::id(), ended: server.ended(), server: Some(server) })
     }
 
     /// The connection URL of the program's database: `postgres://permits@localhost/permits?host=<socket folder>`.

@@ -32,11 +32,7 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn new(socket_folder: PathBuf) -> Self {
-        Self {
-            id: random(),
-            pid: std::process::id(),
-            socket_folder,
-        }
+        Self { id: random(), pid: std::process::id(), socket_folder }
     }
 
     /// Whether somebody listens; a record may have outlived its server.
@@ -79,15 +75,8 @@ impl LockFile {
 
     /// The owner's, once its server answers.
     pub(super) fn publish(&self, record: &Record) -> Result<(), Error> {
-        let Record {
-            id,
-            pid,
-            socket_folder,
-        } = record;
-        let text = format!(
-            "{id:016x}\n{pid}\n{}\n{COMPLETE}\n",
-            socket_folder.display()
-        );
+        let Record { id, pid, socket_folder } = record;
+        let text = format!("{id:016x}\n{pid}\n{}\n{COMPLETE}\n", socket_folder.display());
         let write = || -> io::Result<()> {
             self.file.set_len(0)?;
             self.file.write_all_at(text.as_bytes(), 0)
@@ -116,9 +105,7 @@ pub(super) fn watch(lock: LockFile, record: Record) -> watch::Receiver<Option<St
             // Getting the lock for this one moment delays a process that wants it by one more look.
             if lock.read().as_ref() != Some(&record) || lock.try_take().is_ok_and(|free| free) {
                 let pid = record.pid;
-                let sentence = format!(
-                    "the process {pid}, which owned the private PostgreSQL server, has ended it"
-                );
+                let sentence = format!("the process {pid}, which owned the private PostgreSQL server, has ended it");
                 drop(lock);
                 sender.send_replace(Some(sentence));
                 return;

@@ -43,19 +43,10 @@ const FIXED: [&str; 8] = [
 ];
 
 /// For a machine that has other things to do, and disks without a seek.
-const SIZES: [&str; 4] = [
-    "max_connections=200",
-    "shared_buffers=128MB",
-    "max_wal_size=2GB",
-    "random_page_cost=1.1",
-];
+const SIZES: [&str; 4] = ["max_connections=200", "shared_buffers=128MB", "max_wal_size=2GB", "random_page_cost=1.1"];
 
 const DURABLE: [&str; 3] = ["fsync=on", "synchronous_commit=on", "full_page_writes=on"];
-const FAST: [&str; 3] = [
-    "fsync=off",
-    "synchronous_commit=off",
-    "full_page_writes=off",
-];
+const FAST: [&str; 3] = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
 
 /// What to start.
 pub(super) struct Plan {
@@ -98,9 +89,7 @@ impl Process {
 
     /// Whether it has been reaped when the time is over.
     fn ends_within(&self, limit: Duration) -> bool {
-        let waited = self
-            .reaped
-            .wait_timeout_while(self.lock(), limit, |pid| pid.is_some());
+        let waited = self.reaped.wait_timeout_while(self.lock(), limit, |pid| pid.is_some());
         waited.unwrap_or_else(PoisonError::into_inner).0.is_none()
     }
 }
@@ -156,20 +145,11 @@ impl Server {
                 end.send_replace(Some(sentence));
             }
         };
-        let keeper = thread::Builder::new()
-            .name("private-postgres".into())
-            .spawn(keeper);
+        let keeper = thread::Builder::new().name("private-postgres".into()).spawn(keeper);
         let keeper = keeper.map_err(Error::folder(&folder))?;
-        let pid = was_spawned
-            .recv()
-            .unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
+        let pid = was_spawned.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
         let pid = pid.map_err(|error| Error::start(&folder, &error.to_string()))?;
-        let server = Self {
-            process,
-            keeper,
-            ended,
-            lock,
-        };
+        let server = Self { process, keeper, ended, lock };
         Ok((server, pid))
     }
 
@@ -187,27 +167,16 @@ impl Server {
         let began = Instant::now();
         self.process.signal(Signal::SIGINT);
         if !self.process.ends_within(STOP_WITHIN) {
-            tracing::warn!(
-                "the private database server takes long to end; ending it at once, its next start recovers"
-            );
+            tracing::warn!("the private database server takes long to end; ending it at once, its next start recovers");
             self.process.signal(Signal::SIGQUIT);
         }
         let _ = self.keeper.join();
-        tracing::info!(
-            took_ms = began.elapsed().as_millis() as u64,
-            "the private database server has ended"
-        );
+        tracing::info!(took_ms = began.elapsed().as_millis() as u64, "the private database server has ended");
     }
 }
 
 /// The keeper's work: spawns the server, stays until it has ended, and says how.
-fn keep(
-    plan: &Plan,
-    log: Log,
-    lock: &LockFile,
-    process: &Process,
-    spawned: &mpsc::Sender<io::Result<Pid>>,
-) -> String {
+fn keep(plan: &Plan, log: Log, lock: &LockFile, process: &Process, spawned: &mpsc::Sender<io::Result<Pid>>) -> String {
     let mut child = match command(plan).spawn() {
         Ok(child) => child,
         Err(error) => {
@@ -242,35 +211,20 @@ fn keep(
     }
     let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
     let log = plan.folder.join("log");
-    format!(
-        "the private PostgreSQL server has ended unexpectedly ({how}); its log is {}",
-        log.display()
-    )
+    format!("the private PostgreSQL server has ended unexpectedly ({how}); its log is {}", log.display())
 }
 
 fn command(plan: &Plan) -> Command {
     // SIGINT is PostgreSQL's fast shutdown: cut the connections, write everything, end.
-    let mut command = plan
-        .account
-        .command(&plan.binaries.postgres(), Signal::SIGINT);
-    command
-        .arg("-D")
-        .arg(plan.folder.join(DATA))
-        .arg("-k")
-        .arg(&plan.socket_folder);
+    let mut command = plan.account.command(&plan.binaries.postgres(), Signal::SIGINT);
+    command.arg("-D").arg(plan.folder.join(DATA)).arg("-k").arg(&plan.socket_folder);
     let durability = if plan.durable { DURABLE } else { FAST };
     for setting in FIXED.iter().chain(&SIZES).chain(&durability) {
         command.args(["-c", setting]);
     }
-    command.arg("-c").arg(format!(
-        "cluster_name={}",
-        leftovers::cluster_name(&plan.tag)
-    ));
+    command.arg("-c").arg(format!("cluster_name={}", leftovers::cluster_name(&plan.tag)));
     // A group of its own: Ctrl-C in the terminal is for us, who still need the database to end in order.
-    command
-        .process_group(0)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
+    command.process_group(0).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
 

@@ -3,6 +3,7 @@
 mod clock;
 mod config;
 mod domain;
+mod files;
 mod health;
 mod layout;
 mod logs;

@@ -1,0 +1,80 @@
+//! Email addresses out of cells in which people wrote whatever they had.
+
+use std::collections::HashSet;
+
+use super::values::{is_no_value, one_line};
+use crate::domain::recipient::{EmailAddress, EmailAddressError};
+
+/// What one cell holds.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Addresses {
+    /// Usable addresses in order, each once, with the name that stood before it.
+    pub good: Vec<(String, EmailAddress)>,
+    /// What looks like an address and is none.
+    pub bad: Vec<(String, EmailAddressError)>,
+    /// A usable address had to be cleaned.
+    pub cleaned: bool,
+    /// Keys of the usable ones.
+    seen: HashSet<String>,
+}
+
+/// Words between two addresses.
+const BETWEEN: [&str; 5] = ["and", "or", "&", "/", "|"];
+
+/// Takes a cell apart: addresses are separated by semicolons, commas or white space, may have a name before them
+/// (`Ann Lee <ann@example.org>`), and lose `mailto:`, outer spaces and the dots and commas of a sentence. Words for
+/// nothing are no address and no fault.
+pub(super) fn parse(cell: &str) -> Addresses {
+    let mut found = Addresses::default();
+    if is_no_value(cell) {
+        return found;
+    }
+    let outer = cell.trim_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ';')).len() != cell.len();
+    for piece in cell.split([';', ',', '\n']) {
+        let piece = piece.trim();
+        if is_no_value(piece) {
+            continue;
+        }
+        if let Some((name, address)) = piece.strip_suffix('>').and_then(|piece| piece.rsplit_once('<')) {
+            found.take(&one_line(name.trim().trim_matches(['"', '\''])), address);
+            continue;
+        }
+        let words: Vec<&str> = piece.split_whitespace().filter(|word| !BETWEEN.contains(word)).collect();
+        if words.iter().all(|word| word.contains('@')) {
+            for word in words {
+                found.take("", word);
+            }
+        } else {
+            // Not several addresses: one with a space in it, or something else altogether.
+            found.take("", piece);
+        }
+    }
+    found.cleaned |= outer && !found.good.is_empty();
+    found
+}
+
+impl Addresses {
+    fn take(&mut self, name: &str, written: &str) {
+        let address = clean(written);
+        match address.parse::<EmailAddress>() {
+            Ok(parsed) => {
+                self.cleaned |= address != written;
+                if self.seen.insert(parsed.key()) {
+                    self.good.push((name.to_owned(), parsed));
+                }
+            }
+            Err(error) => self.bad.push((written.to_owned(), error)),
+        }
+    }
+}
+
+fn clean(written: &str) -> &str {
+    let mut address = written.trim().trim_matches(['<', '>', '"', '\'', '(', ')']);
+    if let Some((scheme, rest)) = address.split_at_checked("mailto:".len())
+        && scheme.eq_ignore_ascii_case("mailto:")
+    {
+        // What follows a question mark are subject and body of a link.
+        address = rest.split('?').next().unwrap_or(rest);
+    }
+    address.trim().trim_matches(['.', ',', ';', ':'])
+}

@@ -1,0 +1,323 @@
+//! One row at a time: all of its errors at once, or a term.
+
+use std::collections::HashSet;
+
+use chrono::NaiveDate;
+
+use super::Reading;
+use super::addresses;
+use super::dates::{ColumnDates, DateFault};
+use super::fields::Field;
+use super::mapping::Mapping;
+use super::options::ImportOptions;
+use super::reading::{CELL_CHARS_MAX, Row};
+use super::remarks::{Reason, Rejections, Remark, Remarks, shorten};
+use super::report::Guessed;
+use super::term::{CONTACT, Contact, TermRow};
+use super::values::{self, some};
+use crate::domain::permit::{PermitNumber, PermitStatus, PermitTypeCode};
+use crate::domain::recipient::EmailAddress;
+
+/// Checks rows and keeps the account of them.
+pub(super) struct Checker<'c> {
+    mapping: &'c Mapping,
+    dates: &'c ColumnDates,
+    options: &'c ImportOptions,
+    /// Cells of the header.
+    width: usize,
+    rejections: Rejections,
+    errors: Remarks,
+    warnings: Remarks,
+    addresses_cleaned: u64,
+    addresses_missing: u64,
+    without_status: u64,
+    /// Errors of the row that is being checked.
+    faults: Vec<Remark>,
+}
+
+/// The addresses of a row.
+#[derive(Default)]
+struct People {
+    holder: Option<EmailAddress>,
+    contacts: Vec<Contact>,
+}
+
+impl<'c> Checker<'c> {
+    pub fn new(mapping: &'c Mapping, dates: &'c ColumnDates, options: &'c ImportOptions, width: usize) -> Self {
+        Self {
+            mapping,
+            dates,
+            options,
+            width,
+            rejections: Rejections::default(),
+            errors: Remarks::default(),
+            warnings: Remarks::default(),
+            addresses_cleaned: 0,
+            addresses_missing: 0,
+            without_status: 0,
+            faults: Vec::new(),
+        }
+    }
+
+    /// The term of a row without errors.
+    pub fn check(&mut self, row: &Row<'_>) -> Option<TermRow> {
+        let term = if self.shape(row) { self.term(row) } else { None };
+        if self.faults.is_empty() {
+            return term;
+        }
+        self.rejections.count(&self.faults);
+        for fault in self.faults.drain(..) {
+            self.errors.push(fault);
+        }
+        None
+    }
+
+    /// Whether the row has the cells of the header, none of them endless; otherwise no other error of the row would
+    /// make sense, or be worth the work.
+    fn shape(&mut self, row: &Row<'_>) -> bool {
+        let (found, wanted) = (row.len(), self.width);
+        if found != wanted {
+            let code = if found < wanted { Reason::TooFewCells } else { Reason::TooManyCells };
+            let detail = format!("the row has {found} cells and the header {wanted}");
+            self.faults.push(Remark { row: Some(row.number), column: None, value: None, code, detail });
+            return false;
+        }
+        for (at, cell) in row.cells().enumerate() {
+            if cell.len() > CELL_CHARS_MAX && cell.chars().count() > CELL_CHARS_MAX {
+                let detail = format!("a cell has at most {CELL_CHARS_MAX} characters");
+                let column = Some(shorten(self.mapping.header(at)));
+                let value = Some(shorten(cell));
+                self.faults.push(Remark { row: Some(row.number), column, value, code: Reason::CellTooLong, detail });
+            }
+        }
+        self.faults.is_empty()
+    }
+
+    fn term(&mut self, row: &Row<'_>) -> Option<TermRow> {
+        let permit_number = self.permit_number(row);
+        let permit_type = self.permit_type(row);
+        let status = self.status(row);
+        let holder_name = self.needed(row, Field::HolderName).map(values::one_line);
+        let people = self.people(row);
+        let holder_language = self.language(row);
+        let issued_on = self.date(row, Field::IssuedOn);
+        let effective_on = self.date(row, Field::EffectiveOn);
+        let expires_on = self.expires_on(row);
+        self.order_of_dates(row, issued_on, effective_on, expires_on);
+        let (permit_type, permit_type_name) = permit_type?;
+        Some(TermRow {
+            row: row.number,
+            permit_number: permit_number?,
+            permit_type,
+            permit_type_name,
+            status: status?,
+            holder_name: holder_name?,
+            holder_email: people.holder,
+            contacts: people.contacts,
+            holder_language,
+            site_address: some(values::one_line(&self.mapping.site_address(row))),
+            description: some(values::lines(self.mapping.cell(row, Field::Description))),
+            issued_on,
+            effective_on,
+            expires_on: expires_on?,
+            external_id: some(values::one_line(self.mapping.cell(row, Field::ExternalId))),
+        })
+    }
+
+    /// The cell of a needed field; an error when it is empty.
+    fn needed<'r>(&mut self, row: &Row<'r>, field: Field) -> Option<&'r str> {
+        let cell = self.mapping.cell(row, field);
+        if cell.chars().all(|c| c.is_whitespace() || c.is_control()) {
+            self.fault(row, field, Reason::Missing, format!("{field} is needed"));
+            return None;
+        }
+        Some(cell)
+    }
+
+    fn permit_number(&mut self, row: &Row<'_>) -> Option<PermitNumber> {
+        let cell = self.needed(row, Field::PermitNumber)?;
+        match cell.parse() {
+            Ok(number) => Some(number),
+            Err(error) => {
+                let error: crate::domain::permit::PermitNumberError = error;
+                self.fault(row, Field::PermitNumber, Reason::InvalidPermitNumber, error.to_string());
+                None
+            }
+        }
+    }
+
+    fn permit_type(&mut self, row: &Row<'_>) -> Option<(PermitTypeCode, String)> {
+        let name = match self.options.permit_type() {
+            Some(name) => name.to_owned(),
+            None => values::one_line(self.needed(row, Field::PermitType)?),
+        };
+        let code = PermitTypeCode::from_name(&name);
+        if code.is_none() {
+            let detail = "a permit type needs letters a to z or digits, of which its code is made; \
+                          or give all rows one type with --permit-type";
+            self.fault(row, Field::PermitType, Reason::InvalidPermitType, detail.to_owned());
+        }
+        Some((code?, name))
+    }
+
+    fn status(&mut self, row: &Row<'_>) -> Option<PermitStatus> {
+        let word = self.mapping.cell(row, Field::Status);
+        if values::squash(word).is_empty() {
+            self.without_status += u64::from(self.mapping.has(Field::Status));
+            return Some(PermitStatus::Active);
+        }
+        let status = values::status(word, self.options);
+        if status.is_none() {
+            let known = PermitStatus::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ");
+            let detail = format!("what this status means is not known; say it with --status FROM=TO, TO being {known}");
+            self.fault(row, Field::Status, Reason::UnknownStatus, detail);
+        }
+        status
+    }
+
+    fn language(&mut self, row: &Row<'_>) -> Option<String> {
+        let tag = self.mapping.cell(row, Field::HolderLanguage).trim();
+        if !tag.is_empty() && !values::is_language(tag) {
+            let detail = "not a language tag, such as en or pt-BR".to_owned();
+            self.fault(row, Field::HolderLanguage, Reason::InvalidLanguage, detail);
+        }
+        some(tag.to_owned())
+    }
+
+    fn date(&mut self, row: &Row<'_>, field: Field) -> Option<NaiveDate> {
+        let (code, detail) = match self.dates.parse(field, self.mapping.cell(row, field)) {
+            Ok(date) => return date,
+            Err(DateFault::NoDate) => {
+                let format = self.dates.format(field);
+                (Reason::InvalidDate, format!("no such date; this column is read as {format}"))
+            }
+            Err(DateFault::Time) => (
+                Reason::TimeInDate,
+                "a permit date is a day and has no time other than midnight, nor a zone".to_owned(),
+            ),
+        };
+        self.fault(row, field, code, detail);
+        None
+    }
+
+    fn expires_on(&mut self, row: &Row<'_>) -> Option<NaiveDate> {
+        let before = self.faults.len();
+        let date = self.date(row, Field::ExpiresOn);
+        if date.is_none() && self.faults.len() == before {
+            self.fault(row, Field::ExpiresOn, Reason::Missing, "expires_on is needed".to_owned());
+        }
+        date
+    }
+
+    fn order_of_dates(
+        &mut self,
+        row: &Row<'_>,
+        issued_on: Option<NaiveDate>,
+        effective_on: Option<NaiveDate>,
+        expires_on: Option<NaiveDate>,
+    ) {
+        let Some(expires_on) = expires_on else { return };
+        if let Some(effective_on) = effective_on.filter(|day| expires_on < *day) {
+            let detail = format!("expires_on is {expires_on}, before the first day of the term, {effective_on}");
+            self.fault(row, Field::ExpiresOn, Reason::ExpiryBeforeEffective, detail);
+        }
+        if let Some(issued_on) = issued_on.filter(|day| expires_on < *day) {
+            let detail = format!("expires_on is {expires_on}, before the day of issue, {issued_on}");
+            let warning = self.remark(row, Field::ExpiresOn, Reason::ExpiryBeforeIssue, detail);
+            self.warnings.push(warning);
+        }
+    }
+
+    /// The holder's address is the first of its cell; the others, and those of the contact columns, are contacts.
+    fn people(&mut self, row: &Row<'_>) -> People {
+        let mut people = People::default();
+        let holder = self.addresses(row, Field::HolderEmail);
+        self.addresses_missing += u64::from(holder.good.is_empty() && holder.bad.is_empty());
+        for (name, address) in holder.good {
+            if people.holder.is_none() {
+                people.holder = Some(address);
+            } else {
+                people.contacts.push(Contact { name, email: Some(address), role: CONTACT.to_owned() });
+            }
+        }
+        let cell = |field| values::one_line(self.mapping.cell(row, field));
+        let (name, role) = (cell(Field::ContactName), cell(Field::ContactRole));
+        let role = some(role).unwrap_or_else(|| CONTACT.to_owned());
+        let contact = self.addresses(row, Field::ContactEmail);
+        if contact.good.is_empty() && !values::is_no_value(&name) {
+            people.contacts.push(Contact { name: name.clone(), email: None, role: role.clone() });
+        }
+        let mut seen = people.keys();
+        for (own, address) in contact.good {
+            if seen.insert(address.key()) {
+                let name = some(own).unwrap_or_else(|| name.clone());
+                people.contacts.push(Contact { name, email: Some(address), role: role.clone() });
+            }
+        }
+        people
+    }
+
+    fn addresses(&mut self, row: &Row<'_>, field: Field) -> addresses::Addresses {
+        let found = addresses::parse(self.mapping.cell(row, field));
+        self.addresses_cleaned += u64::from(found.cleaned);
+        for (written, error) in &found.bad {
+            let column = self.mapping.column(field).map(shorten);
+            let value = Some(shorten(written));
+            let keep = self.options.keep_good_rows();
+            let detail = if keep { format!("{error}; the permit is kept without it") } else { error.to_string() };
+            let remark = Remark { row: Some(row.number), column, value, code: Reason::MalformedAddress, detail };
+            if keep {
+                self.warnings.push(remark);
+            } else {
+                self.faults.push(remark);
+            }
+        }
+        found
+    }
+
+    fn fault(&mut self, row: &Row<'_>, field: Field, code: Reason, detail: String) {
+        let remark = self.remark(row, field, code, detail);
+        self.faults.push(remark);
+    }
+
+    fn remark(&self, row: &Row<'_>, field: Field, code: Reason, detail: String) -> Remark {
+        let column = self.mapping.column(field).map(shorten);
+        let value = column.is_some().then(|| shorten(self.mapping.cell(row, field)));
+        Remark { row: Some(row.number), column, value, code, detail }
+    }
+
+    /// The account of a file of `rows` rows.
+    pub fn finish(self, rows: u64, guessed: Guessed) -> Reading {
+        let whole = |code, detail| Remark { row: None, column: None, value: None, code, detail };
+        let mut warnings: Vec<Remark> = self.mapping.unused().into_iter().collect();
+        if self.without_status > 0 {
+            let detail = format!("{} rows have no status and are taken as active", self.without_status);
+            warnings.push(whole(Reason::StatusTakenAsActive, detail));
+        }
+        for (left_out, what) in [(self.errors.left_out(), "errors"), (self.warnings.left_out(), "warnings")] {
+            if left_out > 0 {
+                let detail = format!("{left_out} further {what} are counted and not listed");
+                warnings.push(whole(Reason::ListShortened, detail));
+            }
+        }
+        warnings.extend(self.warnings.into_kept());
+        Reading {
+            rows,
+            rejected: self.rejections.rows,
+            rejected_by_reason: self.rejections.by_reason,
+            guessed,
+            mapped: self.mapping.mapped(),
+            addresses_cleaned: self.addresses_cleaned,
+            addresses_missing: self.addresses_missing,
+            errors: self.errors.into_kept(),
+            warnings,
+        }
+    }
+}
+
+impl People {
+    fn keys(&self) -> HashSet<String> {
+        let emails = self.contacts.iter().filter_map(|contact| contact.email.as_ref());
+        self.holder.iter().chain(emails).map(EmailAddress::key).collect()
+    }
+}

@@ -1,0 +1,142 @@
+//! Why a file as a whole is refused: one clear sentence each.
+
+use std::path::Path;
+
+use super::fields::Field;
+use super::reading::{COLUMNS_MAX, ROW_BYTES_MAX};
+use super::remarks::shorten;
+
+/// A file that is refused as a whole, by name.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}: {fault}")]
+pub struct ReadError {
+    /// The file as it was named.
+    pub file: String,
+    /// What is wrong; a sentence of its own, for callers whose people never saw the file's name.
+    pub fault: FileFault,
+}
+
+impl ReadError {
+    pub(super) fn new(path: &Path, fault: FileFault) -> Self {
+        Self { file: path.display().to_string(), fault }
+    }
+}
+
+/// What is wrong with a file as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum FileFault {
+    /// Nothing there.
+    #[error("there is no such file")]
+    NotFound,
+    /// The path is a folder.
+    #[error("this is a folder, not a file")]
+    Folder,
+    /// The system refuses to read it.
+    #[error("the file cannot be read ({0})")]
+    Io(#[source] std::io::Error),
+    /// No bytes, or only blank lines.
+    #[error("the file is empty")]
+    Empty,
+    /// No rows below the header.
+    #[error("the file has a header and no rows below it")]
+    HeaderOnly,
+    /// Bytes of a known other format.
+    #[error("this is {0}, not a csv file; save it as csv in UTF-8 and import that")]
+    OtherFormat(&'static str),
+    /// Bytes that no text has.
+    #[error("the file contains NUL bytes, so it is not csv in UTF-8; save it as csv in UTF-8 and import that")]
+    Binary,
+    /// Text in some other encoding.
+    #[error("row {row} is not UTF-8; save the file as csv in UTF-8 and import that")]
+    NotUtf8 {
+        /// Row of the file, the header being row 1.
+        row: u64,
+    },
+    /// More columns than anybody's permits have.
+    #[error("the file has {0} columns; at most {COLUMNS_MAX} are read")]
+    TooManyColumns(usize),
+    /// A row that does not end.
+    #[error("row {row} is longer than {ROW_BYTES_MAX} bytes; is a quotation mark in it never closed?")]
+    RowTooLong {
+        /// Row of the file.
+        row: u64,
+    },
+    /// The file ends inside a quoted cell.
+    #[error("a quotation mark opened in row {row} is never closed, so the rows after it cannot be told apart")]
+    UnclosedQuote {
+        /// Row of the file.
+        row: u64,
+    },
+    /// A `--map` that names a column the file lacks.
+    #[error("the file has no column {column:?} for --map {field}; its columns are {}", list(columns))]
+    NoSuchColumn {
+        /// The field that should come from it.
+        field: Field,
+        /// The column as it was named.
+        column: String,
+        /// The columns of the file.
+        columns: Vec<String>,
+    },
+    /// A header that stands more than once, for a field that is used.
+    #[error("{} columns are named {column:?}, so {field} cannot be told; rename one, or choose another with --map {field}=COLUMN", places.len())]
+    DuplicateColumn {
+        /// The field that should come from it.
+        field: Field,
+        /// The header.
+        column: String,
+        /// Positions of the columns, from 1.
+        places: Vec<usize>,
+    },
+    /// Needed fields for which no column was recognised.
+    #[error(
+        "no column was recognised for {}; name it with --map FIELD=COLUMN{}; the file's columns are {}",
+        words(fields),
+        type_hint(fields),
+        list(columns)
+    )]
+    MissingFields {
+        /// The fields.
+        fields: Vec<Field>,
+        /// The columns of the file.
+        columns: Vec<String>,
+    },
+    /// Columns whose dates can all be read in two ways.
+    #[error("every date in {} can be read in two ways; say which with --date-format {} or --date-format {}", list(columns), formats[0], formats[1])]
+    AmbiguousDates {
+        /// Headers, each with an example.
+        columns: Vec<String>,
+        /// The two formats.
+        formats: [&'static str; 2],
+    },
+    /// A column in which some dates can only be read one way and some only the other.
+    #[error("the dates in {column:?} are mixed: {} fit only {}, {} fit only {}; make them alike, or say with --date-format which is right", counts[0], formats[0], counts[1], formats[1])]
+    MixedDates {
+        /// The header.
+        column: String,
+        /// The two formats.
+        formats: [&'static str; 2],
+        /// How many dates fit only the one and only the other.
+        counts: [u64; 2],
+    },
+    /// Written to between the two passes.
+    #[error("the file was changed while it was read; import it again")]
+    Changed,
+}
+
+fn words(fields: &[Field]) -> String {
+    fields.iter().map(|field| field.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn type_hint(fields: &[Field]) -> &'static str {
+    if fields.contains(&Field::PermitType) { ", or give all rows one type with --permit-type TYPE" } else { "" }
+}
+
+/// Column names for a sentence; a file may have a thousand of them, a sentence may not.
+fn list(columns: &[String]) -> String {
+    const NAMED: usize = 60;
+    let named = columns.iter().take(NAMED).map(|column| shorten(column)).collect::<Vec<_>>().join(", ");
+    match columns.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}

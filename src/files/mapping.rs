@@ -1,0 +1,187 @@
+//! Which column carries which field: by the names of the contract, by usual names, by those of BLDS and of
+//! licence registers; case, spaces, underscores and punctuation do not matter. `--map` overrides.
+
+use super::fault::FileFault;
+use super::fields::{AFTER_STREET, Field};
+use super::options::ImportOptions;
+use super::reading::Row;
+use super::remarks::{Reason, Remark};
+use super::values::squash;
+
+/// Columns of our own export that no file can set; not worth a warning when they come back to us.
+const OUR_OWN: [&str; 6] = ["id", "phase", "version", "createdat", "updatedat", "archivedat"];
+
+/// Which columns a field comes from.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct MappedColumn {
+    /// The field.
+    pub field: Field,
+    /// Headers of the columns, in the order in which they are put together; mostly one.
+    pub columns: Vec<String>,
+}
+
+/// The columns of one file.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    header: Vec<String>,
+    /// By field.
+    places: [Option<usize>; Field::ALL.len()],
+    /// By part of [`AFTER_STREET`].
+    after_street: [Option<usize>; AFTER_STREET.len()],
+}
+
+impl Mapping {
+    /// Finds a column for every field that has one, and refuses the file if a needed one has none.
+    pub fn resolve(header: &[String], options: &ImportOptions) -> Result<Self, FileFault> {
+        let squashed: Vec<String> = header.iter().map(|name| squash(name)).collect();
+        let mut mapping = Self {
+            header: header.to_vec(),
+            places: [None; Field::ALL.len()],
+            after_street: [None; AFTER_STREET.len()],
+        };
+        for choice in options.map() {
+            mapping.places[choice.field as usize] = Some(chosen(header, &squashed, choice.field, &choice.column)?);
+        }
+        for &field in Field::ALL {
+            if mapping.place(field).is_none() && mapping.may_guess(field, options) {
+                mapping.guess(field, &squashed)?;
+            }
+        }
+        if !options.map().iter().any(|choice| choice.field == Field::SiteAddress) {
+            mapping.guess_after_street(&squashed);
+        }
+        let needed = [Field::PermitNumber, Field::PermitType, Field::HolderName, Field::ExpiresOn];
+        let given = |field| field == Field::PermitType && options.permit_type().is_some();
+        let missing: Vec<Field> =
+            needed.into_iter().filter(|&field| mapping.place(field).is_none() && !given(field)).collect();
+        if missing.is_empty() {
+            Ok(mapping)
+        } else {
+            Err(FileFault::MissingFields { fields: missing, columns: mapping.header })
+        }
+    }
+
+    /// A name or role without its address is no contact, and `--permit-type` leaves no question about the type.
+    fn may_guess(&self, field: Field, options: &ImportOptions) -> bool {
+        match field {
+            Field::PermitType => options.permit_type().is_none(),
+            Field::ContactName | Field::ContactRole => self.place(Field::ContactEmail).is_some(),
+            _ => true,
+        }
+    }
+
+    /// A column taken for one field is not guessed for another; so `contact_email` is the holder's address in a
+    /// file that has no other, and a contact's in a file that has.
+    fn guess(&mut self, field: Field, squashed: &[String]) -> Result<(), FileFault> {
+        let own = squash(field.as_str());
+        for name in std::iter::once(own.as_str()).chain(field.names()) {
+            let places: Vec<usize> =
+                (0..squashed.len()).filter(|&at| squashed[at] == name && !self.takes(at)).collect();
+            match places[..] {
+                [] => {}
+                [at] => {
+                    self.places[field as usize] = Some(at);
+                    return Ok(());
+                }
+                _ => return Err(duplicate(field, &self.header, &places)),
+            }
+        }
+        Ok(())
+    }
+
+    fn guess_after_street(&mut self, squashed: &[String]) {
+        if self.place(Field::SiteAddress).is_none() {
+            return;
+        }
+        for (part, names) in AFTER_STREET.iter().enumerate() {
+            let found = (0..squashed.len()).find(|&at| names.contains(&squashed[at].as_str()) && !self.takes(at));
+            self.after_street[part] = found;
+        }
+    }
+
+    fn takes(&self, at: usize) -> bool {
+        self.places.contains(&Some(at)) || self.after_street.contains(&Some(at))
+    }
+
+    fn place(&self, field: Field) -> Option<usize> {
+        self.places[field as usize]
+    }
+
+    /// Whether the file says anything about `field`.
+    pub fn has(&self, field: Field) -> bool {
+        self.place(field).is_some()
+    }
+
+    /// The cell of `field` as it stands; empty when the file has no such column.
+    pub fn cell<'r>(&self, row: &Row<'r>, field: Field) -> &'r str {
+        self.place(field).map_or("", |at| row.cell(at))
+    }
+
+    /// The header of the column of `field`.
+    pub fn column(&self, field: Field) -> Option<&str> {
+        self.place(field).map(|at| self.header[at].as_str())
+    }
+
+    /// The header of the column at `at`.
+    pub fn header(&self, at: usize) -> &str {
+        &self.header[at]
+    }
+
+    /// Street, second line and city apart by commas; state and postcode together.
+    pub fn site_address(&self, row: &Row<'_>) -> String {
+        let part = |at: Option<usize>| at.map_or("", |at| row.cell(at).trim());
+        let [second, city, state, postcode] = self.after_street.map(part);
+        let region = [state, postcode].join(" ");
+        let parts = [self.cell(row, Field::SiteAddress).trim(), second, city, region.trim()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What came from where.
+    pub fn mapped(&self) -> Vec<MappedColumn> {
+        let name = |at: usize| self.header[at].clone();
+        let columns = |field: Field, at: usize| {
+            let rest = self.after_street.iter().flatten().copied().filter(|_| field == Field::SiteAddress);
+            std::iter::once(at).chain(rest).map(name).collect()
+        };
+        Field::ALL
+            .iter()
+            .filter_map(|&field| self.place(field).map(|at| MappedColumn { field, columns: columns(field, at) }))
+            .collect()
+    }
+
+    /// One warning that names every column from which nothing is read.
+    pub fn unused(&self) -> Option<Remark> {
+        let ours = self.header.iter().filter(|name| OUR_OWN.contains(&squash(name).as_str())).count() == OUR_OWN.len();
+        let ignored = |name: &str| name.is_empty() || (ours && OUR_OWN.contains(&squash(name).as_str()));
+        let unused = |&at: &usize| !self.takes(at) && !ignored(&self.header[at]);
+        let names: Vec<&str> = (0..self.header.len()).filter(unused).map(|at| self.header[at].as_str()).collect();
+        (!names.is_empty()).then(|| Remark {
+            row: None,
+            column: None,
+            value: None,
+            code: Reason::UnusedColumns,
+            detail: format!("nothing is read from the columns {}", names.join(", ")),
+        })
+    }
+}
+
+/// The one column that `--map` means: by its exact name, else regardless of case and punctuation.
+fn chosen(header: &[String], squashed: &[String], field: Field, column: &str) -> Result<usize, FileFault> {
+    let wanted = squash(column);
+    let exact: Vec<usize> = (0..header.len()).filter(|&at| header[at] == column).collect();
+    let alike = || (0..header.len()).filter(|&at| !wanted.is_empty() && squashed[at] == wanted).collect();
+    let places = if exact.is_empty() { alike() } else { exact };
+    match places[..] {
+        [] => Err(FileFault::NoSuchColumn { field, column: column.to_owned(), columns: header.to_vec() }),
+        [at] => Ok(at),
+        _ => Err(duplicate(field, header, &places)),
+    }
+}
+
+fn duplicate(field: Field, header: &[String], places: &[usize]) -> FileFault {
+    FileFault::DuplicateColumn {
+        field,
+        column: header[places[0]].clone(),
+        places: places.iter().map(|at| at + 1).collect(),
+    }
+}

@@ -1,0 +1,155 @@
+//! Everything of an import before the database: a file becomes checked terms, or a complete list of what is wrong.
+//!
+//! 1. `reading` turns the file into rows of text, whatever wrote it, and says what it guessed.
+//! 2. `mapping` decides which column carries which field.
+//! 3. A first pass over all rows counts them and decides the date format of each column (`dates`).
+//! 4. A second pass checks each row (`checks`, by `values`, `dates`, `addresses`) and hands over a [`TermRow`].
+//!
+//! Two passes, because `04/05/2026` cannot be read before the rest of its column is known; and because a file
+//! that turns out not to be text, or too long in a row, must be refused before its first row is handed over.
+//! Memory does not grow with the file: one row, and at most [`REMARKS_KEPT`] errors and warnings each.
+
+mod addresses;
+mod checks;
+mod dates;
+mod fault;
+mod fields;
+mod mapping;
+mod options;
+mod probe;
+pub mod reading;
+mod remarks;
+mod report;
+mod term;
+mod values;
+
+use std::path::Path;
+
+pub use dates::DateFormat;
+pub use fault::{FileFault, ReadError};
+pub use fields::Field;
+pub use mapping::MappedColumn;
+pub use options::{ColumnChoice, ImportOptions, OptionError, StatusChoice};
+pub use probe::Delimiter;
+pub use remarks::{REMARKS_KEPT, Reason, Remark, SHOWN_CHARS};
+pub use report::{Guessed, ImportReport};
+pub use term::{Contact, TermRow};
+
+use checks::Checker;
+use dates::ColumnDates;
+use mapping::Mapping;
+use reading::Source;
+
+/// What reading a file came to; the caller's next step decides whether anything is committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// Rows below the header that are not blank; `rows - rejected` were handed over.
+    pub rows: u64,
+    /// Rows with at least one error. Without `keep_good_rows` a single one means: commit nothing.
+    pub rejected: u64,
+    /// For each reason, how many rows it rejected; a row with two reasons counts under both.
+    pub rejected_by_reason: std::collections::BTreeMap<Reason, u64>,
+    /// What was guessed about the file.
+    pub guessed: Guessed,
+    /// Which column each field came from. A field that is not here says nothing about what is already known:
+    /// a file without a status column must not make a revoked permit active.
+    pub mapped: Vec<MappedColumn>,
+    /// Cells with addresses that were usable after cleaning (`mailto:`, outer spaces, a trailing dot or comma).
+    pub addresses_cleaned: u64,
+    /// Rows whose holder has no address: no such column, an empty cell, or a word such as `N/A`.
+    pub addresses_missing: u64,
+    /// The first [`REMARKS_KEPT`] errors, by row.
+    pub errors: Vec<Remark>,
+    /// The first [`REMARKS_KEPT`] warnings: those about the whole file first, then by row.
+    pub warnings: Vec<Remark>,
+}
+
+/// A file that was read once in full: it is text, its columns are known, and so are its date formats.
+#[derive(Debug)]
+pub struct Prepared<'o> {
+    source: Source,
+    mapping: Mapping,
+    dates: ColumnDates,
+    options: &'o ImportOptions,
+    rows: u64,
+}
+
+/// Reads `path` once and decides columns and date formats; nothing is handed over yet.
+///
+/// A path that cannot be read twice (a pipe) is first copied to an unnamed temporary file.
+pub fn prepare<'o>(path: &Path, options: &'o ImportOptions) -> Result<Prepared<'o>, ReadError> {
+    let named = |fault| ReadError::new(path, fault);
+    let mut source = Source::open(path).map_err(named)?;
+    let mapping = Mapping::resolve(source.header(), options).map_err(named)?;
+    let (rows, dates) = first_pass(&mut source, &mapping, options).map_err(named)?;
+    Ok(Prepared { source, mapping, dates, options, rows })
+}
+
+fn first_pass(
+    source: &mut Source,
+    mapping: &Mapping,
+    options: &ImportOptions,
+) -> Result<(u64, ColumnDates), FileFault> {
+    let width = source.header().len();
+    let mut votes = dates::Votes::new(mapping);
+    let mut count = 0;
+    let mut rows = source.rows()?;
+    while let Some(row) = rows.next_row()? {
+        count += 1;
+        // A row with a cell too few or too many has its dates in other columns.
+        if row.len() == width {
+            votes.count(&row);
+        }
+    }
+    if count == 0 {
+        return Err(FileFault::HeaderOnly);
+    }
+    Ok((count, votes.decide(options.date_format())?))
+}
+
+impl Prepared<'_> {
+    /// How many rows [`Prepared::each`] will look at; for a progress line.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Checks every row and hands the good ones to `each`, in the order of the file. An error of `each` ends the
+    /// reading; so does a file that was changed since it was prepared.
+    pub fn each<E: From<ReadError>>(mut self, mut each: impl FnMut(TermRow) -> Result<(), E>) -> Result<Reading, E> {
+        let file = self.source.path().to_owned();
+        let named = |fault| E::from(ReadError::new(&file, fault));
+        let guessed = Guessed {
+            encoding: self.source.encoding().to_owned(),
+            delimiter: self.source.delimiter(),
+            date_format: self.dates.summary(&self.mapping),
+            header_row: self.source.header_row(),
+        };
+        let width = self.source.header().len();
+        let mut checker = Checker::new(&self.mapping, &self.dates, self.options, width);
+        let mut count = 0;
+        let mut rows = self.source.rows().map_err(named)?;
+        while let Some(row) = rows.next_row().map_err(named)? {
+            count += 1;
+            if let Some(term) = checker.check(&row) {
+                each(term)?;
+            }
+        }
+        if count != self.rows || self.source.changed().map_err(named)? {
+            return Err(named(FileFault::Changed));
+        }
+        Ok(checker.finish(count, guessed))
+    }
+}
+
+/// Reads `path`, checks every row, and hands each good one to `each`: [`prepare`] and [`Prepared::each`] in one.
+///
+/// Good rows are handed over even when others are wrong; a caller that wants all or nothing discards them when
+/// [`Reading::rejected`] is not 0. A fault of the file as a whole is a [`ReadError`], and then `each` was called for
+/// nothing that may be kept.
+pub fn read<E: From<ReadError>>(
+    path: &Path,
+    options: &ImportOptions,
+    each: impl FnMut(TermRow) -> Result<(), E>,
+) -> Result<Reading, E> {
+    prepare(path, options)?.each(each)
+}

@@ -1,0 +1,188 @@
+//! The options of an import, out of the words of a command line or of query parameters.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use super::dates::DateFormat;
+use super::fields::Field;
+use super::values::squash;
+use crate::domain::UnknownWord;
+use crate::domain::permit::{PermitStatus, PermitTypeCode};
+
+/// What is wrong with an option; nothing of the file was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OptionError {
+    /// Not of the form `A=B`.
+    #[error("{option} needs {form}, not {found:?}")]
+    Form {
+        /// The option.
+        option: &'static str,
+        /// Its form.
+        form: &'static str,
+        /// What was given.
+        found: String,
+    },
+    /// A field or status that does not exist.
+    #[error("{option}: {word}")]
+    Word {
+        /// The option.
+        option: &'static str,
+        /// The word, and what is allowed.
+        word: UnknownWord,
+    },
+    /// Two answers to one question.
+    #[error("{option} is given twice for {what:?}")]
+    Twice {
+        /// The option.
+        option: &'static str,
+        /// The field or word.
+        what: String,
+    },
+    /// A type from a column and from the command line.
+    #[error("--permit-type and --map permit_type=… exclude each other")]
+    TwoTypes,
+    /// A name of which no code can be made.
+    #[error("--permit-type {0:?} has no letters a to z and no digits, so it can have no code")]
+    PermitType(String),
+    /// Not a format of dates.
+    #[error(
+        "--date-format {0:?} is no strftime format of a date; it needs day, month and year and no time of day, \
+         such as %d.%m.%Y"
+    )]
+    DateFormat(String),
+}
+
+/// `--map FIELD=COLUMN`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnChoice {
+    /// The field.
+    pub field: Field,
+    /// The header of the column it comes from.
+    pub column: String,
+}
+
+impl FromStr for ColumnChoice {
+    type Err = OptionError;
+
+    fn from_str(text: &str) -> Result<Self, OptionError> {
+        let (field, column) = halves("--map", "FIELD=COLUMN", text)?;
+        let field = field.to_lowercase().replace(['-', ' '], "_");
+        let field = field.parse().map_err(|word| OptionError::Word { option: "--map", word })?;
+        Ok(Self { field, column: column.to_owned() })
+    }
+}
+
+/// `--status FROM=TO`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatusChoice {
+    /// The word of the file; case, spaces and punctuation do not matter.
+    pub from: String,
+    /// What it means.
+    pub to: PermitStatus,
+}
+
+impl FromStr for StatusChoice {
+    type Err = OptionError;
+
+    fn from_str(text: &str) -> Result<Self, OptionError> {
+        let (from, to) = halves("--status", "FROM=TO", text)?;
+        let to = to.to_lowercase().parse().map_err(|word| OptionError::Word { option: "--status", word })?;
+        Ok(Self { from: from.to_owned(), to })
+    }
+}
+
+fn halves<'t>(option: &'static str, form: &'static str, text: &'t str) -> Result<(&'t str, &'t str), OptionError> {
+    let halves = text.split_once('=').map(|(left, right)| (left.trim(), right.trim()));
+    halves.filter(|(left, right)| !left.is_empty() && !right.is_empty()).ok_or_else(|| OptionError::Form {
+        option,
+        form,
+        found: text.to_owned(),
+    })
+}
+
+/// How a file is to be read, checked for contradictions.
+#[derive(Debug, Clone, Default)]
+pub struct ImportOptions {
+    map: Vec<ColumnChoice>,
+    /// By squashed word.
+    status: HashMap<String, PermitStatus>,
+    permit_type: Option<String>,
+    date_format: Option<DateFormat>,
+    keep_good_rows: bool,
+}
+
+impl ImportOptions {
+    /// Options whose parts are parsed already, as clap does.
+    pub fn new(
+        map: Vec<ColumnChoice>,
+        status: Vec<StatusChoice>,
+        permit_type: Option<String>,
+        date_format: Option<DateFormat>,
+        keep_good_rows: bool,
+    ) -> Result<Self, OptionError> {
+        for (i, choice) in map.iter().enumerate() {
+            if map[..i].iter().any(|earlier| earlier.field == choice.field) {
+                return Err(OptionError::Twice { option: "--map", what: choice.field.to_string() });
+            }
+        }
+        let mut words = HashMap::new();
+        for StatusChoice { from, to } in status {
+            if words.insert(squash(&from), to).is_some() {
+                return Err(OptionError::Twice { option: "--status", what: from });
+            }
+        }
+        let permit_type = permit_type.map(|name| name.trim().to_owned());
+        if let Some(name) = &permit_type {
+            if PermitTypeCode::from_name(name).is_none() {
+                return Err(OptionError::PermitType(name.clone()));
+            }
+            if map.iter().any(|choice| choice.field == Field::PermitType) {
+                return Err(OptionError::TwoTypes);
+            }
+        }
+        Ok(Self { map, status: words, permit_type, date_format, keep_good_rows })
+    }
+
+    /// Options out of their words: each of `map` as `FIELD=COLUMN`, each of `status` as `FROM=TO`, `date_format` in
+    /// strftime.
+    pub fn parse(
+        map: &[impl AsRef<str>],
+        status: &[impl AsRef<str>],
+        permit_type: Option<&str>,
+        date_format: Option<&str>,
+        keep_good_rows: bool,
+    ) -> Result<Self, OptionError> {
+        Self::new(
+            map.iter().map(|text| text.as_ref().parse()).collect::<Result<_, _>>()?,
+            status.iter().map(|text| text.as_ref().parse()).collect::<Result<_, _>>()?,
+            permit_type.map(str::to_owned),
+            date_format.map(str::parse).transpose()?,
+            keep_good_rows,
+        )
+    }
+
+    /// The columns that were chosen.
+    pub fn map(&self) -> &[ColumnChoice] {
+        &self.map
+    }
+
+    /// What `--status` says about a squashed word.
+    pub(super) fn status(&self, squashed: &str) -> Option<PermitStatus> {
+        self.status.get(squashed).copied()
+    }
+
+    /// The type of every row.
+    pub fn permit_type(&self) -> Option<&str> {
+        self.permit_type.as_deref()
+    }
+
+    /// The format of every date.
+    pub fn date_format(&self) -> Option<&DateFormat> {
+        self.date_format.as_ref()
+    }
+
+    /// Whether rows without errors are wanted even when others have some; a malformed address is then a warning.
+    pub fn keep_good_rows(&self) -> bool {
+        self.keep_good_rows
+    }
+}

@@ -1,0 +1,145 @@
+//! What an import reports: `import --json`, the answer of the API, and the text for a person.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::Reading;
+use super::probe::Delimiter;
+use super::remarks::{Reason, Remark};
+
+/// How many errors, and how many warnings, the text lists; the JSON lists all that were kept.
+const LISTED: usize = 200;
+
+/// What was guessed about a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Guessed {
+    /// `UTF-8`.
+    pub encoding: String,
+    /// By name: `comma`, `semicolon`, `tab`, `pipe`.
+    pub delimiter: Delimiter,
+    /// In strftime; where date columns differ, each as `field format`, apart by commas.
+    pub date_format: String,
+    /// Row of the file.
+    pub header_row: u64,
+}
+
+/// One import, in the shape of `import --json`. What reading knows is filled in by [`ImportReport::of`]; the rest
+/// is of what was done in the database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ImportReport {
+    /// None until the import is recorded.
+    pub id: Option<Uuid>,
+    /// Whether anything was changed.
+    pub committed: bool,
+    /// Whether nothing was meant to be changed.
+    pub dry_run: bool,
+    /// Rows below the header that are not blank.
+    pub rows: u64,
+    /// Permits recorded for the first time.
+    pub permits_created: u64,
+    /// Known permits with a later date.
+    pub permits_renewed: u64,
+    /// Known permits with something else changed.
+    pub permits_updated: u64,
+    /// Known permits left alone.
+    pub unchanged: u64,
+    /// Terms that are not the current ones of their permits.
+    pub history_terms: u64,
+    /// Rows with at least one error.
+    pub rejected: u64,
+    /// For each reason, how many rows it rejected; a row with two reasons counts under both.
+    pub rejected_by_reason: BTreeMap<Reason, u64>,
+    /// Cells with addresses that were usable after cleaning.
+    pub addresses_cleaned: u64,
+    /// Rows whose holder has no address.
+    pub addresses_missing: u64,
+    /// What was guessed about the file.
+    pub guessed: Guessed,
+    /// Permit types recorded for the first time.
+    pub types_created: u64,
+    /// Notices made pending or held because of this file.
+    pub notices_claimed: u64,
+    /// By row; at most [`super::REMARKS_KEPT`].
+    pub errors: Vec<Remark>,
+    /// Those about the whole file first, then by row.
+    pub warnings: Vec<Remark>,
+}
+
+impl ImportReport {
+    /// The report of a file that was read and not applied.
+    pub fn of(reading: Reading, dry_run: bool) -> Self {
+        Self {
+            id: None,
+            committed: false,
+            dry_run,
+            rows: reading.rows,
+            permits_created: 0,
+            permits_renewed: 0,
+            permits_updated: 0,
+            unchanged: 0,
+            history_terms: 0,
+            rejected: reading.rejected,
+            rejected_by_reason: reading.rejected_by_reason,
+            addresses_cleaned: reading.addresses_cleaned,
+            addresses_missing: reading.addresses_missing,
+            guessed: reading.guessed,
+            types_created: 0,
+            notices_claimed: 0,
+            errors: reading.errors,
+            warnings: reading.warnings,
+        }
+    }
+}
+
+impl std::fmt::Display for ImportReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Guessed { encoding, delimiter, date_format, header_row } = &self.guessed;
+        writeln!(
+            f,
+            "{} rows read as {encoding}, cells apart by {delimiter}, dates as {date_format}, header in row {header_row}.",
+            self.rows
+        )?;
+        let end = match (self.committed, self.dry_run) {
+            (true, _) => "Committed.",
+            (false, true) => "Nothing was changed: this was a dry run.",
+            (false, false) => "Nothing was changed.",
+        };
+        writeln!(f, "{end}")?;
+        let counts = [
+            ("permits created", self.permits_created),
+            ("permits renewed", self.permits_renewed),
+            ("permits updated", self.permits_updated),
+            ("permits unchanged", self.unchanged),
+            ("terms kept as history", self.history_terms),
+            ("permit types created", self.types_created),
+            ("notices claimed", self.notices_claimed),
+            ("addresses cleaned", self.addresses_cleaned),
+            ("rows without an address", self.addresses_missing),
+            ("rows rejected", self.rejected),
+        ];
+        for (what, count) in counts {
+            writeln!(f, "{count:>9} {what}")?;
+        }
+        for (reason, rows) in &self.rejected_by_reason {
+            writeln!(f, "{rows:>11} {reason}")?;
+        }
+        list(f, "Errors", &self.errors)?;
+        list(f, "Warnings", &self.warnings)
+    }
+}
+
+fn list(f: &mut std::fmt::Formatter<'_>, title: &str, remarks: &[Remark]) -> std::fmt::Result {
+    if remarks.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "{title}:")?;
+    for remark in remarks.iter().take(LISTED) {
+        writeln!(f, "  {remark}")?;
+    }
+    if remarks.len() > LISTED {
+        writeln!(f, "  and {} more, which --json lists", remarks.len() - LISTED)?;
+    }
+    Ok(())
+}

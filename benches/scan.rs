@@ -87,7 +87,10 @@ async fn measure(url: &str, size: i64) -> Result<Duration, Error> {
         let bare_written = forget(&mut connection).await?;
         assert_eq!(nothing.counts.claimed, 0, "a second scan claims nothing");
         assert_eq!(written, bare_written, "both must write the same number of rows");
-        println!("  a round: claimed {}, rows {written:?}, already {}", claimed.counts.claimed, claimed.counts.already_claimed);
+        println!(
+            "  a round: claimed {}, rows {written:?}, already {}",
+            claimed.counts.claimed, claimed.counts.already_claimed
+        );
     }
     let [ours, bare, ours_idle, bare_idle] = [ours, bare, ours_idle, bare_idle].map(median);
     let line = |what: &str, ours: Duration, bare: Duration| {

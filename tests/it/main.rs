@@ -1,6 +1,7 @@
 //! One binary for all behaviours seen from outside; one file each.
 
 mod clock;
+mod commands;
 mod config;
 mod domain;
 mod files;

@@ -8,6 +8,7 @@ pub mod claims;
 pub mod clock;
 pub mod connect;
 pub mod gate;
+pub mod imports;
 pub mod leases;
 pub mod migrate;
 pub mod owing;

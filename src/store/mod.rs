@@ -10,6 +10,7 @@ pub mod connect;
 pub mod demo;
 pub mod facts;
 pub mod gate;
+pub mod imports;
 pub mod leases;
 pub mod migrate;
 pub mod notify;

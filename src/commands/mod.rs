@@ -3,6 +3,7 @@
 mod demo;
 mod dispatch;
 pub mod doctor;
+mod import;
 mod migrate;
 mod scan;
 mod serve;
@@ -35,6 +36,8 @@ enum Command {
     Scan(scan::Arguments),
     /// Take over from dead processes, try each due delivery once, and end
     Dispatch(dispatch::Arguments),
+    /// Import permits from a file
+    Import(import::Arguments),
     /// Check the set-up: every check a line
     Doctor(doctor::Arguments),
 }
@@ -51,6 +54,12 @@ fn date(text: &str) -> Result<NaiveDate, String> {
 /// Runs the command; errors are one sentence on standard error and exit code 1.
 pub fn run(cli: Cli) -> ExitCode {
     let command = cli.command.unwrap_or(Command::Serve(serve::Arguments::default()));
+    if let Command::Import(arguments) = &command
+        && let Err(fault) = arguments.options()
+    {
+        eprintln!("error: {fault}");
+        return ExitCode::from(2);
+    }
     let config = match &command {
         Command::Demo => Config::for_demo_from_environment(),
         _ => Config::from_environment(),
@@ -102,6 +111,7 @@ fn start(command: Command, config: Config) -> Result<ExitCode> {
         Command::Serve(arguments) => block_on(serve::run(arguments, config, &database)),
         Command::Migrate => block_on(migrate::run(&database)),
         Command::Scan(arguments) => block_on(scan::run(arguments, config, &database)),
+        Command::Import(arguments) => block_on(import::run(arguments, config, &database)),
         Command::Dispatch(arguments) => block_on(dispatch::run(arguments, config, &database)),
         Command::Demo | Command::Doctor(_) => unreachable!("handled above"),
     };

@@ -23,6 +23,7 @@ use permit_notifier::{
     },
 };
 use sqlx::{AssertSqlSafe, Connection, Executor};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 const ROUNDS: usize = 5;
@@ -72,6 +73,7 @@ async fn measure(url: &str, size: i64) -> Result<Duration, Error> {
         window: None,
         claim_limit: 0,
         boot_id: Uuid::new_v4(),
+        stop: CancellationToken::new(),
     };
     // One completed scan, so that the look back is what it is every day.
     connection.execute(AssertSqlSafe(FIRST_SCAN.replace("$today", &format!("'{today}'")))).await?;

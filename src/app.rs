@@ -8,6 +8,7 @@ use std::{
 use anyhow::{Context, Result, anyhow};
 use chrono::NaiveDate;
 use secrecy::ExposeSecret;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
@@ -142,6 +143,7 @@ impl<'d> App<'d> {
             window: self.config.send_window.clone(),
             claim_limit: self.config.scan_claim_limit.map_or(0, u64::from),
             boot_id,
+            stop: CancellationToken::new(),
         }
     }
 

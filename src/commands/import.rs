@@ -17,6 +17,7 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one option of the command line")]
 pub struct Arguments {
     /// The file: csv in UTF-8
     file: PathBuf,

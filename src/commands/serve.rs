@@ -14,7 +14,7 @@ use crate::{
     config::Config,
     dispatch::{Dispatcher, Membership},
     domain::words,
-    scan::{supervisor, ticker::Ticker},
+    scan::{ScanRules, supervisor, ticker::Ticker},
     shutdown::Shutdown,
     store::{self, PgPool},
     telemetry::metrics,
@@ -134,8 +134,9 @@ fn keep_alive(shutdown: &Shutdown, membership: &Arc<Membership>, alive: &Cancell
 async fn start_scans(app: &App<'_>, membership: &Arc<Membership>, shutdown: &Shutdown) -> Result<()> {
     let poke = Arc::new(Notify::new());
     let ticker = Ticker::start(Arc::clone(&poke)).await?;
-    let rules = app.scan_rules(membership.boot_id());
-    let (schedule, pool, stop) = (app.config.scan_schedule.clone(), app.pool.clone(), shutdown.soft().clone());
+    let stop = shutdown.soft().clone();
+    let rules = ScanRules { stop: stop.clone(), ..app.scan_rules(membership.boot_id()) };
+    let (schedule, pool) = (app.config.scan_schedule.clone(), app.pool.clone());
     shutdown.spawn("scan", async move {
         supervisor::run(rules, schedule, pool, poke, stop).await;
         ticker.stop().await;

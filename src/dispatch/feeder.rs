@@ -16,6 +16,9 @@ use crate::store::{
 /// Looks for due deliveries at least this often; notifications only make it earlier.
 const POLL: Duration = Duration::from_secs(5);
 
+/// How often in a row leasing may fail before a dispatch that is to end gives up.
+const SETBACKS_MAX: u32 = 3;
+
 /// A leased delivery on its way to a sender.
 #[derive(Debug)]
 pub(super) struct Work {
@@ -46,28 +49,32 @@ pub(super) struct Feeder {
 }
 
 impl Feeder {
-    /// Feeds the senders until `stop`, or until nothing is due. What no sender took is given back.
-    pub(super) async fn run(self, queue: mpsc::Sender<Work>, stay: Stay) {
+    /// Feeds the senders until `stop`, or until nothing is due. What no sender took is given back. Fails only when
+    /// it is to end and the database stays away.
+    pub(super) async fn run(self, queue: mpsc::Sender<Work>, stay: Stay) -> Result<()> {
+        let mut setbacks = 0;
         while !self.stop.is_cancelled() {
             if stay == Stay::UntilDone && self.transport.is_down() {
-                return;
+                break;
             }
             if self.stop.run_until_cancelled(self.transport.wait_until_up()).await.is_none() {
-                return;
+                break;
             }
             match self.feed(&queue).await {
-                Ok(0) if stay == Stay::UntilDone => return,
+                Ok(0) if stay == Stay::UntilDone => break,
                 Ok(0) => self.rest().await,
-                Ok(_) => {}
+                Ok(_) => setbacks = 0,
                 Err(error) => {
                     tracing::warn!("nothing could be leased: {error}");
-                    if stay == Stay::UntilDone && !error.is_transient() {
-                        return;
+                    setbacks += 1;
+                    if stay == Stay::UntilDone && (setbacks > SETBACKS_MAX || !error.is_transient()) {
+                        return Err(error);
                     }
                     self.rest().await;
                 }
             }
         }
+        Ok(())
     }
 
     async fn rest(&self) {

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::FutureExt;
 use tokio::{
     sync::{Mutex, Notify, mpsc},
     task::JoinSet,
@@ -91,25 +92,26 @@ impl Dispatcher {
 
     /// Sends until `soft`, then finishes what is past the gate; `hard` gives that up too.
     pub async fn run(&self, soft: CancellationToken, hard: CancellationToken) {
-        self.send_all(Stay::Forever, soft, hard).await;
+        // Staying for ever, it ends only when told to.
+        let _ = self.send_all(Stay::Forever, soft, hard).await;
     }
 
     /// Tries every due delivery once and says what came of it, and whether the transport is down.
     pub async fn run_once(&self, soft: CancellationToken, hard: CancellationToken) -> Result<(Report, bool)> {
-        self.send_all(Stay::UntilDone, soft, hard).await;
+        self.send_all(Stay::UntilDone, soft, hard).await?;
         let mut connection = self.rules.pool.acquire().await?;
         let left = count_pending(&mut connection).await?;
         Ok((self.tally.report(left.unsigned_abs()), self.transport.is_down()))
     }
 
-    async fn send_all(&self, stay: Stay, soft: CancellationToken, hard: CancellationToken) {
+    async fn send_all(&self, stay: Stay, soft: CancellationToken, hard: CancellationToken) -> Result<()> {
         let (queue, taken) = mpsc::channel(1);
         let taken = Arc::new(Mutex::new(taken));
         let (settle, settling) = SettleClerk::open(self.rules.clone());
         let (gate, gating) = GateClerk::open(self.rules.clone(), settle.clone());
         let mut tasks = JoinSet::new();
-        tasks.spawn(settling);
-        tasks.spawn(gating);
+        tasks.spawn(settling.map(Ok));
+        tasks.spawn(gating.map(Ok));
         for _ in 0..self.rules.concurrency {
             let sender = Sender {
                 rules: self.rules.clone(),
@@ -123,7 +125,8 @@ impl Dispatcher {
                 session: self.rules.mailer.session(),
                 doubtful: AtomicBool::new(false),
             };
-            tasks.spawn(sender.run(Arc::clone(&taken)));
+            let taken = Arc::clone(&taken);
+            tasks.spawn(sender.run(taken).map(Ok));
         }
         drop((gate, settle));
         let feeder = Feeder {
@@ -135,13 +138,16 @@ impl Dispatcher {
             stop: soft,
         };
         tasks.spawn(feeder.run(queue, stay));
+        let mut result = Ok(());
         while let Some(ended) = tasks.join_next().await {
-            if let Err(error) = ended
-                && error.is_panic()
-            {
+            match ended {
+                Ok(Ok(())) => {}
+                Ok(failed) => result = failed,
                 // Whoever supervises this dispatcher stops the process; what was in flight is recovered.
-                std::panic::resume_unwind(error.into_panic());
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                Err(_) => {}
             }
         }
+        result
     }
 }

@@ -1,0 +1,149 @@
+//! The transport as all replicas know it: the breaker, its probe, and the pace. Times are the database's own,
+//! for host clocks decide nothing and business time may stand still.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::Result;
+
+/// What the breaker lets a process do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passage {
+    /// Send; `since` is how long ago the breaker last closed, if it ever opened.
+    Free {
+        /// Seconds since the breaker closed; speed comes back gradually from there.
+        since: Option<Duration>,
+    },
+    /// Nothing is tried until then.
+    Paused {
+        /// How long still; zero when the next probe is due.
+        wait: Duration,
+    },
+}
+
+/// Asks what the breaker lets anybody do now.
+pub async fn passage(connection: &mut PgConnection) -> Result<Passage> {
+    let row = sqlx::query!(
+        r#"SELECT extract(epoch FROM paused_until - clock_timestamp())::float8 AS wait,
+                  extract(epoch FROM clock_timestamp() - closed_at)::float8 AS since
+           FROM transport"#
+    )
+    .fetch_one(connection)
+    .await?;
+    let duration = |seconds: f64| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default();
+    Ok(match row.wait {
+        Some(wait) => Passage::Paused { wait: duration(wait) },
+        None => Passage::Free { since: row.since.map(duration) },
+    })
+}
+
+/// Takes the probe if it is due and nobody alive has it; one sender in all replicas gets it.
+pub async fn take_probe(connection: &mut PgConnection, boot_id: Uuid) -> Result<Option<Uuid>> {
+    let token = sqlx::query_scalar!(
+        r#"UPDATE transport SET probe_boot_id = $1, probe_token = gen_random_uuid()
+           WHERE paused_until <= clock_timestamp()
+             AND (probe_boot_id IS NULL OR probe_boot_id NOT IN (SELECT boot_id FROM living_processes))
+           RETURNING probe_token AS "token!""#,
+        boot_id,
+    );
+    Ok(token.fetch_optional(connection).await?)
+}
+
+/// Gives the probe back unused; it is due again at once.
+pub async fn return_probe(connection: &mut PgConnection, token: Uuid) -> Result<()> {
+    sqlx::query!("UPDATE transport SET probe_boot_id = NULL, probe_token = NULL WHERE probe_token = $1", token)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Opens the breaker for everybody, or lengthens its pause after a probe that failed: one second, then twice as
+/// long each time, at most sixty; never shorter than the server asked for. A fault that is reported while the
+/// breaker is open already, by somebody who does not hold the probe, changes nothing.
+pub async fn open_breaker(
+    connection: &mut PgConnection,
+    fault: &str,
+    asked: Option<Duration>,
+    probe: Option<Uuid>,
+) -> Result<()> {
+    let asked = asked.map_or(0.0, |asked| asked.as_secs_f64());
+    sqlx::query!(
+        "UPDATE transport
+         SET pause_seconds = least(60, greatest(1, CASE WHEN paused_until IS NULL THEN 1 ELSE pause_seconds * 2 END)),
+             paused_until = clock_timestamp() + make_interval(secs => greatest($2, least(60, greatest(1,
+                 CASE WHEN paused_until IS NULL THEN 1 ELSE pause_seconds * 2 END)) * (0.75 + random() / 4))),
+             opened_at = coalesce(opened_at, clock_timestamp()), fault = $1, probe_boot_id = NULL, probe_token = NULL
+         WHERE paused_until IS NULL OR probe_token = $3",
+        fault,
+        asked,
+        probe,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Closes the breaker: the transport answered like one that works.
+pub async fn close_breaker(connection: &mut PgConnection, probe: Uuid) -> Result<()> {
+    sqlx::query!(
+        "UPDATE transport
+         SET paused_until = NULL, pause_seconds = 0, fault = NULL, opened_at = NULL, closed_at = clock_timestamp(),
+             probe_boot_id = NULL, probe_token = NULL
+         WHERE probe_token = $1",
+        probe
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Whether a sender may pass the gate: the breaker is closed, or it holds the probe.
+pub async fn may_pass(connection: &mut PgConnection) -> Result<Option<Uuid>> {
+    let row = sqlx::query!("SELECT paused_until, probe_token FROM transport").fetch_one(connection).await?;
+    Ok(row.paused_until.map(|_| row.probe_token.unwrap_or_default()))
+}
+
+/// Notes that a message was accepted: refusals by policy before it were the recipients' own.
+pub async fn note_accepted(connection: &mut PgConnection) -> Result<()> {
+    sqlx::query!(
+        "UPDATE transport SET accepted_at = clock_timestamp(), policy_refusals = '{}'
+         WHERE accepted_at IS NULL OR accepted_at < clock_timestamp() - interval '1 second' OR policy_refusals <> '{}'"
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Notes that an address was refused by policy; says how many different ones were since a message was accepted.
+pub async fn note_policy_refusal(connection: &mut PgConnection, recipient_key: &str) -> Result<i32> {
+    let count = sqlx::query_scalar!(
+        r#"UPDATE transport
+           SET policy_refusals = CASE WHEN $1 = ANY (policy_refusals) THEN policy_refusals
+                                      ELSE policy_refusals[1:99] || $1::text END
+           RETURNING cardinality(policy_refusals) AS "count!""#,
+        recipient_key,
+    );
+    Ok(count.fetch_one(connection).await?)
+}
+
+/// Takes the next free moment at `rate` messages a second; says how long to wait for it.
+pub async fn take_turn(connection: &mut PgConnection, rate: u32) -> Result<Duration> {
+    let wait = sqlx::query_scalar!(
+        r#"UPDATE transport
+           SET next_send_at = greatest(next_send_at, clock_timestamp()) + make_interval(secs => 1.0 / $1::float8)
+           RETURNING extract(epoch FROM next_send_at - clock_timestamp())::float8 - 1.0 / $1::float8 AS "wait!""#,
+        f64::from(rate),
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(Duration::try_from_secs_f64(wait.max(0.0)).unwrap_or_default())
+}
+
+/// When a message was last accepted, database time.
+pub async fn last_accepted(connection: &mut PgConnection) -> Result<Option<DateTime<Utc>>> {
+    let at = sqlx::query_scalar!("SELECT accepted_at FROM transport");
+    Ok(at.fetch_one(connection).await?)
+}

@@ -5,6 +5,7 @@ mod config;
 mod domain;
 mod files;
 mod health;
+mod import;
 mod layout;
 mod logs;
 mod mail;

@@ -6,6 +6,7 @@ mod config;
 mod domain;
 mod files;
 mod health;
+mod import;
 mod layout;
 mod logs;
 mod mail;

@@ -6,6 +6,7 @@ use permit_notifier::clock::ManualClock;
 use permit_notifier::scan::{ScanRequest, ScanRules, pass::run_once};
 use permit_notifier::store::scans::Trigger;
 use sqlx::{AssertSqlSafe, Connection};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{Desk, HEADER, all_or_nothing, catch_up, moment, rules};
@@ -56,6 +57,7 @@ async fn an_import_beside_a_scan_neither_blocks_it_nor_doubles_a_notice() {
             window: None,
             claim_limit: 0,
             boot_id: Uuid::now_v7(),
+            stop: CancellationToken::new(),
         };
         let request = ScanRequest { scheduled_for: None, trigger: Trigger::Manual, as_of: None };
         // Every permit renewed, or corrected to another holder, while the scan judges it.

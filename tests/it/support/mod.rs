@@ -1,4 +1,6 @@
 //! What the tests share.
 
 pub mod cluster;
+pub mod office;
+pub mod records;
 pub mod run_folder;

@@ -55,7 +55,7 @@ impl DeliveryState {
             S::Sent => matches!(next, S::Bounced),
             S::Failed => matches!(next, S::Pending | S::Cancelled),
             S::Suppressed => matches!(next, S::Pending | S::Held | S::Superseded),
-            S::Superseded => matches!(next, S::Pending | S::Held | S::Suppressed),
+            S::Superseded => matches!(next, S::Pending | S::Held | S::Suppressed | S::Skipped),
             S::Bounced | S::Skipped | S::Cancelled => false,
         }
     }

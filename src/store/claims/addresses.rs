@@ -170,7 +170,10 @@ async fn notices_that_may_go(connection: &mut PgConnection, permits: &[Uuid], to
         "SELECT n.id FROM notices n JOIN permits p ON p.id = n.permit_id AND p.expires_on = n.expires_on
          WHERE n.permit_id = ANY ($1) AND n.superseded_at IS NULL AND n.send_by >= $2
            AND n.state IN ('pending', 'held', 'ambiguous', 'sent', 'failed', 'superseded')
-           AND p.status = 'active' AND p.archived_at IS NULL",
+           AND p.status = 'active' AND p.archived_at IS NULL
+           AND (p.notices_paused_until IS NULL OR p.notices_paused_until < $2)
+           AND EXISTS (SELECT FROM schedule_steps s
+                       WHERE s.permit_type = p.permit_type AND s.notice_type = n.notice_type AND s.enabled)",
         permits,
         today,
     );

@@ -61,7 +61,8 @@ pub(super) async fn lock_notices(connection: &mut PgConnection, notices: &[Uuid]
 /// Ends what is still open of the notices; says how many notices were open.
 ///
 /// A copy that is suppressed is superseded with the others, so that a notice that is owed again can be told from
-/// one that failed. A copy in flight may still be sent on the last day, so its notice is not too late yet.
+/// one that failed; a copy whose address left is too late with the others, so that the notice is not taken for one
+/// that waits for an address. A copy in flight may still be sent on the last day, so its notice is not too late yet.
 async fn end(
     connection: &mut PgConnection,
     notices: &[(Uuid, ReasonCode)],
@@ -79,7 +80,8 @@ async fn end(
          SET state = $3, reason_code = ending.code, lease_token = NULL, lease_owner = NULL, updated_at = $4
          FROM unnest($1::uuid[], $2::text[]) AS ending (id, code)
          WHERE d.notice_id = ending.id
-           AND (d.state IN ('pending', 'held') OR ($3 = 'superseded' AND d.state = 'suppressed'))",
+           AND (d.state IN ('pending', 'held') OR ($3 = 'superseded' AND d.state = 'suppressed')
+                OR ($3 = 'skipped' AND d.state = 'superseded' AND d.reason_code = 'address_changed'))",
         &ids,
         &codes as &[&str],
         state,

@@ -81,7 +81,7 @@ sent        .       .    .       .    .         .      x       .          .     
 ambiguous   x       .    .       x    .         x      x       x          .          .       .
 failed      x       .    .       .    .         .      .       .          .          .       x
 bounced     .       .    .       .    .         .      .       .          .          .       .
-superseded  x       x    .       .    .         .      .       .          x          .       .
+superseded  x       x    .       .    .         .      .       .          x          x       .
 suppressed  x       x    .       .    .         .      .       x          .          .       .
 skipped     .       .    .       .    .         .      .       .          .          .       .
 cancelled   .       .    .       .    .         .      .       .          .          .       .

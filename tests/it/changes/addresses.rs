@@ -217,3 +217,35 @@ async fn a_copy_to_a_former_address_that_ended_unsent_is_replaced_by_the_next_sc
     );
     office.close().await;
 }
+
+#[tokio::test]
+async fn a_notice_that_waits_for_an_address_does_not_go_while_the_permit_is_paused_or_its_step_is_gone() {
+    let office = TestOffice::new().await;
+    let permit = office.permit_expiring_in(20).await;
+    office.renew(permit, office.in_days(385)).await;
+    office.correct(permit, |p| p.holder_email = None).await;
+    assert_eq!(office.notice(permit, "renewed").await.said(), "renewed superseded (address_changed)");
+    office.pause(permit, Some(office.today())).await;
+    office.correct(permit, |p| p.holder_email = "eve@example.org".parse().ok()).await;
+    assert!(office.open(permit).await.is_empty());
+    office.correct(permit, |p| p.holder_email = None).await;
+    office.pause(permit, None).await;
+    office.reschedule("food", usual_but(|steps| steps.retain(|step| step.offset_days.is_some()))).await;
+    office.correct(permit, |p| p.holder_email = "eve@example.org".parse().ok()).await;
+    assert!(office.open(permit).await.is_empty());
+    office.reschedule("food", usual_but(|_| {})).await;
+    office.scan().await;
+    assert_eq!(office.notice(permit, "renewed").await.copies()[1], "eve@example.org pending");
+    office.close().await;
+}
+
+#[tokio::test]
+async fn a_notice_whose_new_copy_was_too_late_says_so_and_not_that_it_waits_for_an_address() {
+    let office = TestOffice::new().await;
+    let permit = office.permit_expiring_in(20).await;
+    office.correct(permit, |p| p.holder_email = "eve@example.org".parse().ok()).await;
+    office.days_pass(6);
+    office.scan().await;
+    assert_eq!(office.notice(permit, "expires-30d").await.said(), "expires-30d skipped (too_late)");
+    office.close().await;
+}

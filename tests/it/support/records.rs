@@ -180,8 +180,10 @@ const LIES: [(&str, &str); 13] = [
     ),
     (
         "two dated notices of one class are open",
-        "SELECT permit_id || ' ' || class FROM notices
+        // One in flight past its last day may stand beside the next.
+        "SELECT permit_id || ' ' || class FROM notices n
          WHERE state IN ('pending', 'held') AND superseded_at IS NULL AND notice_type <> 'renewed'
+           AND EXISTS (SELECT FROM deliveries d WHERE d.notice_id = n.id AND d.state IN ('pending', 'held'))
          GROUP BY permit_id, class HAVING count(*) > 1",
     ),
     (

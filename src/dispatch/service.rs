@@ -21,7 +21,7 @@ use super::{
 use crate::store::{Result, stock::count_pending};
 
 /// First and longest pause after the transport failed.
-const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_mins(1)];
 
 /// Whether the transport works, as far as this process knows.
 #[derive(Debug, Default)]

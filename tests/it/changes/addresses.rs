@@ -101,7 +101,9 @@ async fn a_new_address_that_must_not_be_mailed_is_shown_and_a_letter_is_owed() {
 async fn a_courtesy_without_an_address_is_skipped_and_its_last_address_gone_it_waits() {
     let office = TestOffice::new().await;
     let kind = |steps: &mut Vec<permit_notifier::domain::schedule::Step>| {
-        steps.iter_mut().for_each(|step| step.class = NoticeClass::Courtesy);
+        for step in steps.iter_mut() {
+            step.class = NoticeClass::Courtesy;
+        }
     };
     office.create_type("kind", usual_but(kind)).await;
     let silent = office.create_permit(|p| {

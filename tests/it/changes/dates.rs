@@ -2,7 +2,7 @@
 
 use permit_notifier::store::StoreError;
 
-use crate::support::office::TestOffice;
+use crate::support::{office::TestOffice, records::Notice};
 
 #[tokio::test]
 async fn a_date_changed_and_changed_back_is_the_same_notice_with_the_same_copies() {
@@ -102,7 +102,7 @@ async fn steps_after_expiry_due_before_the_permit_had_this_date_are_not_owed() {
     office.correct(permit, |p| p.expires_on = office.in_days(-3)).await;
     let mut notices = office.notices(permit).await;
     notices.retain(|notice| notice.expires_on == office.in_days(-3));
-    let said: Vec<_> = notices.iter().map(|notice| notice.said()).collect();
+    let said: Vec<_> = notices.iter().map(Notice::said).collect();
     assert_eq!(said.len(), 7, "{said:?}");
     assert_eq!(said[6], "expires-today skipped (too_late)");
     office.close().await;

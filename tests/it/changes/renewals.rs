@@ -5,7 +5,10 @@ use permit_notifier::{
     store::{StoreError, permits::list_terms},
 };
 
-use crate::support::office::{TestOffice, usual_but};
+use crate::support::{
+    office::{TestOffice, usual_but},
+    records::Notice,
+};
 
 #[tokio::test]
 async fn a_renewal_is_confirmed_and_ends_what_was_open_of_the_old_term() {
@@ -32,7 +35,7 @@ async fn steps_of_the_new_term_that_are_due_already_are_told_by_the_confirmation
     office.renew(permit, office.in_days(40)).await;
     let mut said: Vec<_> = office.notices(permit).await;
     said.retain(|notice| notice.expires_on == office.in_days(40));
-    let said: Vec<_> = said.iter().map(|notice| notice.said()).collect();
+    let said: Vec<_> = said.iter().map(Notice::said).collect();
     assert_eq!(said, ["expires-90d superseded (renewed)", "expires-60d superseded (renewed)", "renewed pending"]);
     office.days_pass(10);
     office.scan().await;

@@ -119,7 +119,9 @@ async fn a_notice_that_nobody_can_be_mailed_does_not_count_against_the_limit() {
     let mut office = TestOffice::new().await;
     office.rules.claim_limit = 1;
     let courtesies = |steps: &mut Vec<permit_notifier::domain::schedule::Step>| {
-        steps.iter_mut().for_each(|step| step.class = NoticeClass::Courtesy);
+        for step in steps.iter_mut() {
+            step.class = NoticeClass::Courtesy;
+        }
     };
     office.reschedule("food", usual_but(courtesies)).await;
     let permit = office.permit_expiring_in(91).await;

@@ -43,7 +43,7 @@ async fn busy_office() -> TestOffice {
     office.pause(paused.await, Some(office.in_days(9))).await;
     let silent = office.create_permit(|p| {
         p.permit_number = number("SILENT");
-        p.permit_type = "kind".to_owned();
+        p.permit_type = "kind".into();
         p.holder_email = None;
         p.expires_on = office.in_days(93);
     });

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::office::TestOffice;
 
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+#[expect(clippy::struct_field_names, reason = "named as the columns are")]
 pub struct Notice {
     pub id: Uuid,
     pub notice_type: String,

@@ -82,6 +82,19 @@ async fn what_is_found_after_its_last_day_is_recorded_as_skipped() {
 }
 
 #[tokio::test]
+async fn what_waits_past_its_last_day_is_skipped_though_nothing_else_is_due() {
+    let office = TestOffice::new().await;
+    let permit = office.permit_expiring_in(-30).await;
+    assert_eq!(office.open(permit).await, ["expired-30d"]);
+    office.days_pass(7);
+    assert_eq!(office.scan().await.counts.skipped, 0);
+    office.days_pass(1);
+    assert_eq!(office.scan().await.counts.skipped, 1);
+    assert_eq!(office.notice(permit, "expired-30d").await.said(), "expired-30d skipped (too_late)");
+    office.close().await;
+}
+
+#[tokio::test]
 async fn a_copy_in_flight_on_its_last_day_is_not_called_late() {
     let office = TestOffice::new().await;
     let permit = office.permit_expiring_in(20).await;

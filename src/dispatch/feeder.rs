@@ -102,13 +102,13 @@ impl Feeder {
         let limit = self.rules.concurrency as i64 * 2;
         let leases = lease_due(&mut connection, boot_id, moment.now, limit).await?;
         let held: Vec<Held> = leases.iter().map(|lease| self.membership.hold(lease.token)).collect();
-        let work = read_leased(&mut connection, &leases).await?;
+        let found = read_leased(&mut connection, &leases).await?;
         drop(connection);
         let count = leases.len();
         let mut held: std::collections::HashMap<Uuid, Held> =
             leases.iter().map(|lease| lease.token).zip(held).collect();
         let mut not_taken = Vec::new();
-        for leased in work {
+        for leased in found {
             let Some(held) = held.remove(&leased.token) else { continue };
             let work = Work { leased, boot_id, held };
             let handed = self.stop.run_until_cancelled(queue.reserve()).await;

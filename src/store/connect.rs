@@ -50,8 +50,11 @@ impl Purpose {
 
     fn options(self, url: &str) -> Result<PgConnectOptions, sqlx::Error> {
         let keepalive = [("tcp_keepalives_idle", "30"), ("tcp_user_timeout", "30000")];
+        let options: PgConnectOptions = url.parse()?;
+        // What the URL itself says in `options` stands, such as another `idle_session_timeout`.
+        let own = options.get_options().unwrap_or_default().to_owned();
         let settings = self.settings().iter().copied().chain(keepalive);
-        Ok(url.parse::<PgConnectOptions>()?.options(settings))
+        Ok(options.options(settings.filter(|(name, _)| !own.contains(&format!("{name}=")))))
     }
 }
 

@@ -106,7 +106,7 @@ pub async fn read_leased(connection: &mut PgConnection, leases: &[Lease]) -> Res
     )
     .fetch_all(connection)
     .await?;
-    let work = rows.into_iter().map(|row| {
+    let found = rows.into_iter().map(|row| {
         let address: EmailAddress = row
             .recipient
             .parse()
@@ -136,7 +136,7 @@ pub async fn read_leased(connection: &mut PgConnection, leases: &[Lease]) -> Res
             grace_days: row.grace_days,
         })
     });
-    work.collect()
+    found.collect()
 }
 
 /// Gives leases back untouched, to be tried again from `not_before` on (at once if empty).

@@ -1,5 +1,7 @@
 //! What the tests share.
 
 pub mod cluster;
+pub mod office;
 pub mod program;
+pub mod records;
 pub mod run_folder;

@@ -10,6 +10,7 @@ mod layout;
 mod logs;
 mod mail;
 mod metrics;
+mod model;
 mod private_postgres;
 mod scan_schedule;
 mod send_window;

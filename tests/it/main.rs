@@ -15,6 +15,7 @@ mod logs;
 mod mail;
 mod metrics;
 mod migrations;
+mod model;
 mod private_postgres;
 mod races;
 mod scan_schedule;

@@ -39,11 +39,11 @@ pub const LETTER_KEY: &str = "letter";
 
 /// The copies owed of a notice of `class` to `recipients` (the holder first). Empty only for a courtesy of which
 /// no copy may be mailed.
-pub fn copies<'r>(
+pub fn copies(
     class: NoticeClass,
-    recipients: &'r [Recipient],
+    recipients: &[Recipient],
     is_suppressed: impl Fn(&Recipient) -> bool,
-) -> Vec<Owed<'r>> {
+) -> Vec<Owed<'_>> {
     let mut seen = HashSet::new();
     let mut owed: Vec<_> = recipients
         .iter()

@@ -13,7 +13,7 @@ use super::connect::{Purpose, connect};
 /// Key of the advisory lock around migrations.
 const LOCK: i64 = 8_099_005_319_141_944_949;
 /// How long to wait for another process that migrates.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Why the database is not up to date.
 #[derive(Debug, thiserror::Error)]

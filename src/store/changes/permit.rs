@@ -139,7 +139,7 @@ pub async fn renew(
     }
     let number = permits::present_term(&mut transaction, id).await?.number + 1;
     let term = Term { number, issued_on: None, effective_on, expires_on };
-    let data = PermitData { expires_on, effective_on, ..permit.data };
+    let data = PermitData { effective_on, expires_on, ..permit.data };
     data.check()?;
     write_term(&mut transaction, id, &data, term, rules).await?;
     permits::insert_term(&mut transaction, id, term, rules.moment.now).await?;

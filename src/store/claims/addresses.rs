@@ -128,9 +128,9 @@ fn plan(notice: &Notice, case: &Case, suppressed: &Suppressed, is_latest: bool, 
         match notice.copies.iter().filter(|c| c.recipient_key == key).max_by_key(|c| c.id) {
             Some(old) if old.state == DeliveryState::Superseded => {
                 if hold {
-                    work.held.push(old.id)
+                    work.held.push(old.id);
                 } else {
-                    work.wake.push(old.id)
+                    work.wake.push(old.id);
                 }
             }
             // It was refused, cancelled or has bounced there: that is for a person to retry.

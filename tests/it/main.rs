@@ -2,6 +2,7 @@
 
 mod clock;
 mod config;
+mod dispatch;
 mod domain;
 mod files;
 mod health;

@@ -1,4 +1,5 @@
 //! What the tests share.
 
 pub mod cluster;
+pub mod postbox;
 pub mod run_folder;

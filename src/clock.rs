@@ -4,8 +4,7 @@
 use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};
 
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use chrono_tz::Tz;
+use chrono::{DateTime, TimeDelta, Utc};
 
 /// Turns what the database says into the time the office lives in.
 /// Leases, process rows and the breaker use the database's clock bare and do not ask here.
@@ -58,9 +57,4 @@ impl Clock for ManualClock {
     fn business(&self, _database_now: DateTime<Utc>) -> DateTime<Utc> {
         self.now()
     }
-}
-
-/// The calendar day that an instant falls on in the office's zone.
-pub fn today(instant: DateTime<Utc>, zone: Tz) -> NaiveDate {
-    instant.with_timezone(&zone).date_naive()
 }

@@ -6,7 +6,9 @@
 //! `mail` composes messages and hands them over; `files` reads what offices hand us; `web` is HTTP;
 //! `app` puts the parts together and `commands` are what a person can run.
 
+pub mod app;
 pub mod clock;
+pub mod commands;
 pub mod config;
 pub mod dispatch;
 pub mod domain;

@@ -57,8 +57,8 @@ pub struct Config {
     /// The instant at which business time starts; never set in production.
     pub clock: Option<DateTime<Utc>>,
     pub log_format: LogFormat,
-    /// A filter that has been checked, in the language of `RUST_LOG`.
-    pub log_filter: String,
+    /// A filter that has been checked, in the language of `RUST_LOG`; unset: what fits the command.
+    pub log_filter: Option<String>,
     /// What is allowed but deserves a word in the log, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -135,9 +135,7 @@ impl Config {
             log_format: reader
                 .parsed("LOG_FORMAT", "`pretty` or `json`", parse_log_format)
                 .unwrap_or(LogFormat::Pretty),
-            log_filter: reader
-                .parsed("RUST_LOG", RUST_LOG_ALLOWED, parse_log_filter)
-                .unwrap_or_else(|| "info".to_owned()),
+            log_filter: reader.parsed("RUST_LOG", RUST_LOG_ALLOWED, parse_log_filter),
             warnings: reader.take_warnings(),
         }
     }

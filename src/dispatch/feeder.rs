@@ -20,6 +20,9 @@ use crate::{
 /// Looks for due deliveries at least this often; notifications only make it earlier.
 const POLL: Duration = Duration::from_secs(5);
 
+/// How often in a row leasing may fail before a dispatch that is to end gives up.
+const SETBACKS_MAX: u32 = 3;
+
 /// A leased delivery on its way to a sender.
 #[derive(Debug)]
 pub(super) struct Work {
@@ -61,8 +64,10 @@ pub(super) struct Feeder {
 }
 
 impl Feeder {
-    /// Feeds the senders until `stop`, or until nothing is due. What no sender took is given back.
+    /// Feeds the senders until `stop`, or until nothing is due. What no sender took is given back. Fails only when
+    /// it is to end and the database stays away.
     pub(super) async fn run(self, queue: mpsc::Sender<Work>, stay: Stay) -> Result<()> {
+        let mut setbacks = 0;
         while !self.stop.is_cancelled() {
             if stay == Stay::UntilDone && self.transport.has_failed() {
                 return Ok(());
@@ -76,10 +81,11 @@ impl Feeder {
                 Ok(Found::Dead(boot_id)) => {
                     self.stop.run_until_cancelled(self.membership.come_back(boot_id)).await;
                 }
-                Ok(Found::Some) => {}
+                Ok(Found::Some) => setbacks = 0,
                 Err(error) => {
                     tracing::warn!("nothing could be leased: {error}");
-                    if stay == Stay::UntilDone && !error.is_transient() {
+                    setbacks += 1;
+                    if stay == Stay::UntilDone && (setbacks > SETBACKS_MAX || !error.is_transient()) {
                         return Err(error);
                     }
                     self.rest().await;

@@ -111,6 +111,7 @@ impl<'c> Checker<'c> {
             permit_type,
             permit_type_name,
             status: status?,
+            status_given: !values::squash(self.mapping.cell(row, Field::Status)).is_empty(),
             holder_name: holder_name?,
             holder_email: people.holder,
             contacts: people.contacts,
@@ -291,7 +292,8 @@ impl<'c> Checker<'c> {
         let whole = |code, detail| Remark { row: None, column: None, value: None, code, detail };
         let mut warnings: Vec<Remark> = self.mapping.unused().into_iter().collect();
         if self.without_status > 0 {
-            let detail = format!("{} rows have no status and are taken as active", self.without_status);
+            let detail =
+                format!("{} rows have no status; new permits among them are taken as active", self.without_status);
             warnings.push(whole(Reason::StatusTakenAsActive, detail));
         }
         for (left_out, what) in [(self.errors.left_out(), "errors"), (self.warnings.left_out(), "warnings")] {

@@ -1,18 +1,21 @@
-//! Everything of an import before the database: a file becomes checked terms, or a complete list of what is wrong.
+//! Imports: a file becomes checked terms, or a complete list of what is wrong; and the terms become permits.
 //!
 //! 1. `reading` turns the file into rows of text, whatever wrote it, and says what it guessed.
 //! 2. `mapping` decides which column carries which field.
 //! 3. A first pass over all rows counts them and decides the date format of each column (`dates`).
 //! 4. A second pass checks each row (`checks`, by `values`, `dates`, `addresses`) and hands over a [`TermRow`].
+//! 5. `apply` stages the terms in the database as they come, and applies them in one transaction when all are there.
 //!
 //! Two passes, because `04/05/2026` cannot be read before the rest of its column is known; and because a file
 //! that turns out not to be text, or too long in a row, must be refused before its first row is handed over.
 //! Memory does not grow with the file: one row, and at most [`REMARKS_KEPT`] errors and warnings each.
 
 mod addresses;
+mod apply;
 mod checks;
 mod dates;
 mod fault;
+mod feed;
 mod fields;
 mod mapping;
 mod options;
@@ -25,6 +28,7 @@ mod values;
 
 use std::path::Path;
 
+pub use apply::{ImportError, ImportRules, Phase, Progress, import};
 pub use dates::DateFormat;
 pub use fault::{FileFault, ReadError};
 pub use fields::Field;

@@ -45,6 +45,8 @@ words! {
         UnusedColumns = "unused_columns",
         /// Rows whose status cell is empty: a warning.
         StatusTakenAsActive = "status_taken_as_active",
+        /// The permit is archived, so nothing was changed: a warning.
+        ArchivedPermit = "archived_permit",
         /// More remarks than are listed: a warning.
         ListShortened = "list_shortened",
     }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::Reading;
 use super::probe::Delimiter;
 use super::remarks::{Reason, Remark};
+use crate::store::imports::Applied;
 
 /// How many errors, and how many warnings, the text lists; the JSON lists all that were kept.
 const LISTED: usize = 200;
@@ -31,7 +32,7 @@ pub struct Guessed {
 pub struct ImportReport {
     /// None until the import is recorded.
     pub id: Option<Uuid>,
-    /// Whether anything was changed.
+    /// Whether the good rows were applied and that was recorded, even if they changed nothing.
     pub committed: bool,
     /// Whether nothing was meant to be changed.
     pub dry_run: bool,
@@ -43,9 +44,9 @@ pub struct ImportReport {
     pub permits_renewed: u64,
     /// Known permits with something else changed.
     pub permits_updated: u64,
-    /// Known permits left alone.
+    /// Known permits left alone: nothing differs, the file's date is an earlier one, or the permit is archived.
     pub unchanged: u64,
-    /// Terms that are not the current ones of their permits.
+    /// Terms recorded that are not the current ones of their permits.
     pub history_terms: u64,
     /// Rows with at least one error.
     pub rejected: u64,
@@ -90,6 +91,17 @@ impl ImportReport {
             errors: reading.errors,
             warnings: reading.warnings,
         }
+    }
+
+    /// Adds what was done in the database.
+    pub(super) fn applied(&mut self, applied: &Applied) {
+        self.permits_created = applied.permits.created;
+        self.permits_renewed = applied.permits.renewed;
+        self.permits_updated = applied.permits.updated;
+        self.unchanged = applied.permits.unchanged;
+        self.history_terms = applied.history_terms;
+        self.types_created = applied.types_created;
+        self.notices_claimed = applied.notices_claimed;
     }
 }
 

@@ -20,8 +20,10 @@ pub struct TermRow {
     pub permit_type: PermitTypeCode,
     /// The type as the file (or `--permit-type`) names it.
     pub permit_type_name: String,
-    /// Active when the file says nothing; see [`super::Reading::mapped`] before it overwrites anything.
+    /// Active when the row says nothing.
     pub status: PermitStatus,
+    /// Whether the row says so itself; only then it overwrites what is known.
+    pub status_given: bool,
     /// Name of the holder, without control characters.
     pub holder_name: String,
     /// Where to write to the holder.

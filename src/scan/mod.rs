@@ -11,6 +11,7 @@ use std::sync::Arc;
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
@@ -42,6 +43,8 @@ pub struct ScanRules {
     pub claim_limit: u64,
     /// This process.
     pub boot_id: Uuid,
+    /// Asks a scan to end between two batches.
+    pub stop: CancellationToken,
 }
 
 /// One scan that somebody wants.

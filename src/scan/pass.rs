@@ -16,7 +16,7 @@ use crate::{
         schedule::Schedule,
     },
     store::{
-        PgConnection, Result,
+        PgConnection, Result, StoreError,
         cases::{Case, Hold, load_cases, load_suppressed},
         claims::{self, Counts, Judged, Writing, follow_addresses},
         clock::database_now,
@@ -147,6 +147,9 @@ async fn claim_all(rules: &ScanRules, scan: &NewScan, lock: &mut ScanLock) -> Re
     let hold = exceeds_limit(rules, scan, lock.connection(), &candidates.permits).await?;
     let mut counts = Counts { already_claimed: candidates.already, ..Counts::default() };
     for batch in candidates.permits.chunks(BATCH) {
+        if rules.stop.is_cancelled() {
+            return Err(StoreError::WrongState("the service is stopping; the next scan goes on from here".to_owned()));
+        }
         counts += claim_batch(rules, scan, lock, batch, hold).await?;
     }
     for batch in candidates.unserved.chunks(BATCH) {

@@ -23,6 +23,8 @@ impl Purpose {
         match self {
             Self::Work => &[
                 ("application_name", "permit-notifier"),
+                // Rolling back what is rolled back already is worth no line in the log.
+                ("client_min_messages", "error"),
                 ("statement_timeout", "30s"),
                 ("lock_timeout", "10s"),
                 ("idle_in_transaction_session_timeout", "15s"),

@@ -161,7 +161,8 @@ pub(super) async fn replace_steps(
     Ok(())
 }
 
-async fn insert_steps(connection: &mut PgConnection, code: &str, schedule: &Schedule) -> Result<()> {
+/// Gives a permit type the steps of `schedule`; it has none yet.
+pub(super) async fn insert_steps(connection: &mut PgConnection, code: &str, schedule: &Schedule) -> Result<()> {
     for (position, step) in schedule.steps().iter().enumerate() {
         sqlx::query!(
             "INSERT INTO schedule_steps (permit_type, position, notice_type, offset_days, class, late_by_days, enabled)

@@ -1,6 +1,7 @@
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::{America, Pacific};
-use permit_notifier::clock::{Clock, ManualClock, SystemClock, today};
+use permit_notifier::clock::{Clock, ManualClock, SystemClock};
+use permit_notifier::domain::calendar::day_in;
 
 fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
@@ -30,6 +31,6 @@ fn a_manual_clock_stands_still_until_it_is_moved() {
 fn today_is_the_day_of_the_offices_zone() {
     let instant = at("2026-03-01T03:00:00Z");
     let day = |d| NaiveDate::from_ymd_opt(2026, 2, d).unwrap();
-    assert_eq!(today(instant, America::New_York), day(28));
-    assert_eq!(today(instant, Pacific::Kiritimati), day(28).succ_opt().unwrap());
+    assert_eq!(day_in(instant, America::New_York), day(28));
+    assert_eq!(day_in(instant, Pacific::Kiritimati), day(28).succ_opt().unwrap());
 }

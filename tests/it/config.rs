@@ -39,7 +39,7 @@ fn an_empty_environment_gives_the_documented_defaults() {
     assert_eq!(config.shutdown_limit, Duration::from_secs(25));
     assert_eq!(config.change_delay.num_minutes(), 5);
     assert_eq!(config.log_format, LogFormat::Pretty);
-    assert_eq!(config.log_filter, "info");
+    assert_eq!(config.log_filter, None);
     assert!(config.warnings.is_empty());
 }
 

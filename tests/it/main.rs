@@ -1,11 +1,13 @@
 //! One binary for all behaviours seen from outside; one file each.
 
 mod clock;
+mod commands;
 mod config;
 mod dispatch;
 mod domain;
 mod files;
 mod health;
+mod import;
 mod layout;
 mod logs;
 mod mail;

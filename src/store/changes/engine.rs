@@ -20,6 +20,9 @@ use crate::{
     },
 };
 
+/// Permits judged at once when there are many.
+const BATCH: usize = 1000;
+
 /// Which of the changed permits were renewed and get a confirmation.
 pub type Renewals = HashSet<Uuid>;
 
@@ -28,6 +31,52 @@ pub type Renewals = HashSet<Uuid>;
 pub struct Change {
     /// How many were written.
     pub counts: Counts,
+}
+
+/// Permits of a change as they were judged.
+struct Findings {
+    cases: Vec<Case>,
+    suppressed: Suppressed,
+    verdicts: Vec<Verdict>,
+}
+
+impl Findings {
+    async fn of(
+        connection: &mut PgConnection,
+        permits: &[Uuid],
+        hold: Hold,
+        schedules: &Schedules,
+        renewals: &Renewals,
+        rules: &ChangeRules<'_>,
+    ) -> Result<Self> {
+        let cases = load_cases(connection, permits, hold).await?;
+        let suppressed = load_suppressed(connection, &cases).await?;
+        let verdicts = cases.iter().map(|case| decide(case, schedules, renewals, &suppressed, rules)).collect();
+        Ok(Self { cases, suppressed, verdicts })
+    }
+
+    /// How many notices would become pending.
+    fn wanted(&self) -> u64 {
+        let actions = self.verdicts.iter().flat_map(|verdict| &verdict.actions);
+        actions.filter(|action| makes_pending(action)).count() as u64
+    }
+
+    async fn write(&self, connection: &mut PgConnection, brake: bool, rules: &ChangeRules<'_>) -> Result<Change> {
+        let judged = self.cases.iter().zip(&self.verdicts);
+        let judged: Vec<Judged<'_>> =
+            judged.map(|(case, verdict)| Judged { case, actions: &verdict.actions }).collect();
+        let writing = Writing {
+            moment: rules.moment,
+            not_before: rules.moment.now + rules.delay,
+            hold: brake,
+            scan_id: None,
+            import_id: rules.import_id,
+        };
+        let authority = Authority::new();
+        let counts = claims::write(connection, &authority, &judged, &self.suppressed, writing).await?;
+        follow_addresses(connection, &authority, &self.cases, &self.suppressed, writing).await?;
+        Ok(Change { counts })
+    }
 }
 
 /// Judges `permits`, which are written and locked in this transaction, and writes what becomes of their notices.
@@ -39,25 +88,34 @@ pub async fn apply(
     renewals: &Renewals,
     rules: &ChangeRules<'_>,
 ) -> Result<Change> {
-    let cases = load_cases(connection, permits, Hold::Change).await?;
-    let suppressed = load_suppressed(connection, &cases).await?;
-    let verdicts: Vec<Verdict> =
-        cases.iter().map(|case| decide(case, schedules, renewals, &suppressed, rules)).collect();
-    let wanted = verdicts.iter().flat_map(|verdict| &verdict.actions).filter(|action| makes_pending(action)).count();
-    let hold = rules.claim_limit > 0 && wanted as u64 > rules.claim_limit;
-    let judged: Vec<Judged<'_>> =
-        cases.iter().zip(&verdicts).map(|(case, verdict)| Judged { case, actions: &verdict.actions }).collect();
-    let writing = Writing {
-        moment: rules.moment,
-        not_before: rules.moment.now + rules.delay,
-        hold,
-        scan_id: None,
-        import_id: rules.import_id,
-    };
-    let authority = Authority::new();
-    let counts = claims::write(connection, &authority, &judged, &suppressed, writing).await?;
-    follow_addresses(connection, &authority, &cases, &suppressed, writing).await?;
-    Ok(Change { counts })
+    let findings = Findings::of(connection, permits, Hold::Change, schedules, renewals, rules).await?;
+    let brake = rules.claim_limit > 0 && findings.wanted() > rules.claim_limit;
+    findings.write(connection, brake, rules).await
+}
+
+/// [`apply`] for changes of any number of permits: in batches, with the brake counted over all of them first.
+/// The notices and deliveries of all of them are locked already, each kind in order of id.
+pub async fn apply_many(
+    connection: &mut PgConnection,
+    permits: &[Uuid],
+    schedules: &Schedules,
+    renewals: &Renewals,
+    rules: &ChangeRules<'_>,
+) -> Result<Change> {
+    let mut wanted = 0;
+    for batch in permits.chunks(BATCH) {
+        if rules.claim_limit == 0 || wanted > rules.claim_limit {
+            break;
+        }
+        wanted += Findings::of(connection, batch, Hold::Look, schedules, renewals, rules).await?.wanted();
+    }
+    let brake = rules.claim_limit > 0 && wanted > rules.claim_limit;
+    let mut change = Change::default();
+    for batch in permits.chunks(BATCH) {
+        let findings = Findings::of(connection, batch, Hold::Change, schedules, renewals, rules).await?;
+        change.counts += findings.write(connection, brake, rules).await?.counts;
+    }
+    Ok(change)
 }
 
 /// Whether the action makes a notice pending, so that the brake counts it.

@@ -7,7 +7,7 @@ mod engine;
 mod permit;
 mod schedule;
 
-pub use engine::{Change, Renewals, apply};
+pub use engine::{Change, Renewals, apply, apply_many};
 pub use permit::{archive, correct, create, renew, restore};
 pub use schedule::reschedule;
 

@@ -2,4 +2,5 @@
 
 pub mod cluster;
 pub mod postbox;
+pub mod program;
 pub mod run_folder;

@@ -1,0 +1,191 @@
+//! The composition root: puts the parts together for every command.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context, Result, anyhow};
+use chrono::NaiveDate;
+use secrecy::ExposeSecret;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{
+    clock::{Clock, SystemClock},
+    config::{Config, Environment},
+    dispatch::{DispatchRules, Member},
+    mail::{FileMailer, Office},
+    private_postgres::{PrivatePostgres, resolve_data_dir},
+    scan::ScanRules,
+    store::{
+        PgPool,
+        clock::business_offset,
+        connect::{Purpose, connect, pool},
+        migrate::migrate,
+    },
+};
+
+/// Where the database is, and the private server that answers there if it is ours.
+#[derive(Debug)]
+pub struct Database {
+    /// For pools.
+    pub url: String,
+    /// For session locks and notifications: never through a transaction pooler.
+    pub direct_url: String,
+    /// The private server; `None` with `DATABASE_URL`.
+    pub private: Option<PrivatePostgres>,
+    /// Where files are kept.
+    pub data_dir: PathBuf,
+}
+
+impl Database {
+    /// Finds the database that the configuration names, or starts or joins the private one under its data folder.
+    /// Blocks while a server starts.
+    pub fn open(config: &Config) -> Result<Self> {
+        if let Some(url) = &config.database_url {
+            let url = url.expose_secret().to_owned();
+            let direct = config.database_direct_url.as_ref().map(|direct| direct.expose_secret().to_owned());
+            let data_dir = config.data_dir.clone().unwrap_or_else(|| PathBuf::from("./data"));
+            return Ok(Self { direct_url: direct.unwrap_or_else(|| url.clone()), url, private: None, data_dir });
+        }
+        let (data_dir, said) = resolve_data_dir(config.data_dir.as_deref())?;
+        if let Some(said) = said {
+            eprintln!("{said}");
+        }
+        Self::open_private(&data_dir)
+    }
+
+    /// Starts or joins the private server under `data_dir`.
+    pub fn open_private(data_dir: &Path) -> Result<Self> {
+        let private = PrivatePostgres::open(data_dir)?;
+        if !private.is_owner() {
+            eprintln!(
+                "Using the private PostgreSQL of process {}, which owns {}.",
+                private.owner_pid(),
+                data_dir.display()
+            );
+        }
+        let url = private.url();
+        Ok(Self { direct_url: url.clone(), url, private: Some(private), data_dir: data_dir.to_owned() })
+    }
+
+    /// Resolves when the private server or its owner goes away; never with `DATABASE_URL`.
+    pub async fn ended(&self) -> String {
+        match &self.private {
+            Some(private) => private.ended().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Stops the private server if it is ours.
+    pub fn close(self) {
+        if let Some(private) = self.private {
+            private.stop();
+        }
+    }
+}
+
+/// What every command that touches the database has at hand.
+#[derive(Debug)]
+pub struct App<'d> {
+    /// The configuration.
+    pub config: Config,
+    /// The database.
+    pub database: &'d Database,
+    /// Connections for short transactions.
+    pub pool: PgPool,
+    /// Business time.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl<'d> App<'d> {
+    /// Brings the database up to date and puts the parts together.
+    pub async fn open(config: Config, database: &'d Database) -> Result<Self> {
+        migrate(&database.direct_url).await?;
+        // A pool for the senders' short transactions, clerks, feeder and the web.
+        let size = u32::try_from(config.mail_concurrency).unwrap_or(8).clamp(4, 16) + 6;
+        let pool = pool(&database.url, size)?;
+        let offset = match config.clock {
+            None => chrono::TimeDelta::zero(),
+            Some(starts_at) => {
+                let mut connection = connect(&database.direct_url, Purpose::Work).await?;
+                business_offset(&mut connection, &starts_at.to_rfc3339(), starts_at).await?
+            }
+        };
+        Ok(Self { config, database, pool, clock: Arc::new(SystemClock { offset }) })
+    }
+
+    /// Business time and day at this moment.
+    pub async fn moment(&self, as_of: Option<NaiveDate>) -> Result<crate::store::Moment> {
+        let now = crate::store::clock::database_now(&self.pool).await?;
+        Ok(self.scan_rules(Uuid::nil()).moment(now, as_of))
+    }
+
+    /// Refuses a day that counts as today and lies in the future, where that would mail real people too early.
+    pub async fn check_as_of(&self, as_of: Option<NaiveDate>) -> Result<()> {
+        let Some(day) = as_of else { return Ok(()) };
+        let today = self.moment(None).await?.today;
+        if self.config.is_production() && day > today {
+            return Err(anyhow!(
+                "--as-of: must not be after today ({today}) with ENVIRONMENT=production, except with scan --dry-run"
+            ));
+        }
+        Ok(())
+    }
+
+    /// What scans of this process go by.
+    pub fn scan_rules(&self, boot_id: Uuid) -> ScanRules {
+        ScanRules {
+            direct_url: self.database.direct_url.clone(),
+            clock: Arc::clone(&self.clock),
+            zone: self.config.time_zone,
+            window: self.config.send_window.clone(),
+            claim_limit: self.config.scan_claim_limit.map_or(0, u64::from),
+            boot_id,
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// What dispatches of this process go by.
+    pub fn dispatch_rules(&self, as_of: Option<NaiveDate>) -> Result<DispatchRules> {
+        let config = &self.config;
+        let reply_to = config.mail_reply_to.as_ref().map(ToString::to_string);
+        let mut office = Office::parse(&config.mail_from.to_string(), reply_to.as_deref(), None)
+            .map_err(|error| anyhow!("{} {}", error.variable, error.fault))?;
+        if let Some(Environment::Named(name)) = &config.environment {
+            office.subject_tag = Some(name.clone());
+        }
+        Ok(DispatchRules {
+            pool: self.pool.clone(),
+            direct_url: self.database.direct_url.clone(),
+            clock: Arc::clone(&self.clock),
+            zone: config.time_zone,
+            window: config.send_window.clone(),
+            office: Arc::new(office),
+            mailer: Arc::new(FileMailer::new(self.mail_folder()?)),
+            concurrency: config.mail_concurrency,
+            max_attempts: config.max_attempts,
+            lease: config.lease,
+            as_of,
+        })
+    }
+
+    /// Where mail on disk goes.
+    pub fn mail_folder(&self) -> Result<PathBuf> {
+        let folder = &self.database.data_dir;
+        std::path::absolute(folder)
+            .map(|folder| folder.join("mail"))
+            .with_context(|| format!("DATA_DIR: {} cannot be used", folder.display()))
+    }
+
+    /// How this process presents itself to the others.
+    pub fn member(&self, roles: &str) -> Member {
+        Member {
+            direct_url: self.database.direct_url.clone(),
+            roles: roles.to_owned(),
+            fingerprint: self.config.fingerprint(),
+            lease: self.config.lease,
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! `doctor`: every check a line: ok, warning or fault, and what to do.
+
+use std::{path::Path, process::ExitCode};
+
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+
+use super::print_json;
+use crate::{
+    app::Database,
+    clock::{Clock, SystemClock},
+    config::Config,
+    domain::words,
+    store::{
+        PgConnection,
+        clock::database_now,
+        connect::{Purpose, connect},
+        facts::{ServerFacts, server_facts},
+        migrate::is_up_to_date,
+    },
+};
+
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Print the checks as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+words! {
+    /// What a check found.
+    "level" Level {
+        /// As it should be.
+        Ok = "ok",
+        /// It works, and should be looked at.
+        Warning = "warning",
+        /// It does not work.
+        Fault = "fault",
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Check {
+    #[serde(rename = "check")]
+    name: &'static str,
+    level: Level,
+    found: String,
+    /// What to do; empty when all is well.
+    advice: String,
+}
+
+fn ok(name: &'static str, found: impl Into<String>) -> Check {
+    Check { name, level: Level::Ok, found: found.into(), advice: String::new() }
+}
+
+fn warning(name: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
+    Check { name, level: Level::Warning, found: found.into(), advice: advice.into() }
+}
+
+fn fault(name: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
+    Check { name, level: Level::Fault, found: found.into(), advice: advice.into() }
+}
+
+pub async fn run(arguments: Arguments, config: Config) -> Result<ExitCode> {
+    let mut checks = vec![check_environment(&config), check_mail(&config)];
+    let opening = config.clone();
+    // Starting a private server blocks.
+    let database = tokio::task::spawn_blocking(move || Database::open(&opening)).await?;
+    match &database {
+        Ok(database) => check_all(&config, database, &mut checks).await,
+        Err(error) => {
+            checks.push(fault("database", format!("{error:#}"), "start it, or correct DATABASE_URL or DATA_DIR"));
+        }
+    }
+    let broken = checks.iter().any(|check| check.level == Level::Fault);
+    if arguments.json {
+        print_json(&serde_json::json!({ "ok": !broken, "checks": checks }))?;
+    } else {
+        for Check { name, level, found, advice } in &checks {
+            let advice = if advice.is_empty() { String::new() } else { format!(" -> {advice}") };
+            println!("{level:<7} {name}: {found}{advice}");
+        }
+    }
+    if let Ok(database) = database {
+        database.close();
+    }
+    Ok(if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn check_environment(config: &Config) -> Check {
+    let unset = || warning("environment", "ENVIRONMENT is not set", "set it to production on the real service");
+    config.environment.as_ref().map_or_else(unset, |environment| ok("environment", format!("{environment:?}")))
+}
+
+fn check_mail(config: &Config) -> Check {
+    let advice = "sending by SMTP comes with a later version";
+    warning("mail", format!("from {}; kept on disk, nothing is really sent", config.mail_from), advice)
+}
+
+async fn check_all(config: &Config, database: &Database, checks: &mut Vec<Check>) {
+    checks.push(check_folder(&database.data_dir));
+    let mut connection = match connect(&database.direct_url, Purpose::Work).await {
+        Ok(connection) => connection,
+        Err(error) => {
+            checks.push(fault("database", error.to_string(), "start it, or correct DATABASE_URL"));
+            return;
+        }
+    };
+    match server_facts(&mut connection).await {
+        Ok(facts) => checks.extend([check_version(&facts), check_durability(&facts)]),
+        Err(error) => checks.push(fault("database", error.to_string(), "look at its log")),
+    }
+    checks.push(check_migrations(&mut connection).await);
+    if let Ok(now) = database_now(&mut connection).await {
+        checks.push(check_clock(now));
+        checks.push(check_schedule(config, now));
+    }
+}
+
+fn check_folder(folder: &Path) -> Check {
+    let trial = folder.join(".doctor");
+    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&trial, b"x"));
+    let _ = std::fs::remove_file(&trial);
+    match written {
+        Ok(()) => ok("data folder", format!("{} can be written", folder.display())),
+        Err(error) => fault(
+            "data folder",
+            format!("{} cannot be written: {error}", folder.display()),
+            "give this account the right to write there, or set DATA_DIR to another folder",
+        ),
+    }
+}
+
+fn check_version(facts: &ServerFacts) -> Check {
+    let found = format!("PostgreSQL {}", facts.version);
+    if facts.version_number >= 140_000 {
+        ok("database", found)
+    } else {
+        fault("database", found, "use version 14 or newer")
+    }
+}
+
+fn check_durability(facts: &ServerFacts) -> Check {
+    let off: Vec<&str> = facts.durability.iter().filter(|(_, on)| !on).map(|(name, _)| *name).collect();
+    if off.is_empty() {
+        ok("durability", "fsync, full_page_writes and synchronous_commit are on")
+    } else {
+        let advice = "switch them on: after a crash the memory of what was sent could be wrong";
+        fault("durability", format!("off: {}", off.join(", ")), advice)
+    }
+}
+
+async fn check_migrations(connection: &mut PgConnection) -> Check {
+    match is_up_to_date(connection).await {
+        Ok(true) => ok("migrations", "the database is up to date"),
+        Ok(false) => warning("migrations", "the database is not up to date", "run permit-notifier migrate"),
+        Err(error) => fault("migrations", error.to_string(), "look at the database's log"),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "comparing the host's clock with the database's is the point")]
+fn check_clock(database: chrono::DateTime<chrono::Utc>) -> Check {
+    let difference = (chrono::Utc::now() - database).num_milliseconds().abs();
+    let found = format!("this host and the database differ by {difference} ms");
+    if difference < 5_000 {
+        ok("clock", found)
+    } else {
+        warning("clock", found, "the database's clock decides; set both by NTP")
+    }
+}
+
+fn check_schedule(config: &Config, now: chrono::DateTime<chrono::Utc>) -> Check {
+    let offset = config.clock.map(|starts_at| starts_at - now).unwrap_or_default();
+    let now = SystemClock { offset }.business(now);
+    let zone = config.time_zone;
+    let next: Vec<String> = config
+        .scan_schedule
+        .upcoming(now, 5)
+        .iter()
+        .map(|at| at.with_timezone(&zone).format("%a %Y-%m-%d %H:%M:%S %Z").to_string())
+        .collect();
+    ok("schedule", format!("{} in {zone}; next {}", config.scan_schedule.expression(), next.join(", ")))
+}

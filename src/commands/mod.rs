@@ -1,0 +1,152 @@
+//! What a person can run: one file per command.
+
+mod demo;
+mod dispatch;
+pub mod doctor;
+mod import;
+mod migrate;
+mod scan;
+mod serve;
+
+use std::{io::Write, process::ExitCode, time::Duration};
+
+use anyhow::Result;
+use chrono::NaiveDate;
+use clap::{Parser, Subcommand};
+
+use crate::{app::Database, config::Config, telemetry::logs};
+
+/// Tells permit holders, in time and never twice, that their permit is about to expire, and can prove it.
+#[derive(Debug, Parser)]
+#[command(version, about, arg_required_else_help = false)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the service: web, scan and dispatch (the default)
+    Serve(serve::Arguments),
+    /// Run everything on sample permits, on a private PostgreSQL, mail kept on disk
+    Demo,
+    /// Bring the database up to date
+    Migrate,
+    /// Scan once now, whatever the schedule says
+    Scan(scan::Arguments),
+    /// Take over from dead processes, try each due delivery once, and end
+    Dispatch(dispatch::Arguments),
+    /// Import permits from a file
+    Import(import::Arguments),
+    /// Check the set-up: every check a line
+    Doctor(doctor::Arguments),
+}
+
+/// A calendar date of the command line.
+fn date(text: &str) -> Result<NaiveDate, String> {
+    let strict = text.len() == 10;
+    NaiveDate::parse_from_str(text, "%Y-%m-%d")
+        .ok()
+        .filter(|_| strict)
+        .ok_or_else(|| "a date is written YYYY-MM-DD and must exist".to_owned())
+}
+
+/// Runs the command; errors are one sentence on standard error and exit code 1.
+pub fn run(cli: Cli) -> ExitCode {
+    let command = cli.command.unwrap_or(Command::Serve(serve::Arguments::default()));
+    if let Command::Import(arguments) = &command
+        && let Err(fault) = arguments.options()
+    {
+        eprintln!("error: {fault}");
+        return ExitCode::from(2);
+    }
+    let config = match &command {
+        Command::Demo => Config::for_demo_from_environment(),
+        _ => Config::from_environment(),
+    };
+    let config = match config {
+        Ok(config) => config,
+        Err(faults) => {
+            eprintln!("{faults}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match start(command, config) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("permit-notifier: {}", one_line(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The error and its causes as one sentence; a cause that the sentence already tells is not repeated.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut sentence = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string().replace('\n', " ");
+        if !sentence.contains(&text) {
+            sentence += if sentence.is_empty() { "" } else { ": " };
+            sentence += &text;
+        }
+    }
+    sentence
+}
+
+fn start(command: Command, config: Config) -> Result<ExitCode> {
+    // One-shot commands say what they did themselves; the service tells its day in the log.
+    let usual = if matches!(command, Command::Serve(_)) { "info" } else { "warn" };
+    logs::start(config.log_format, config.log_filter.as_deref().unwrap_or(usual))?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    if let Command::Doctor(arguments) = command {
+        return block_on(doctor::run(arguments, config));
+    }
+    if matches!(command, Command::Demo) {
+        return demo::run(config);
+    }
+    let database = Database::open(&config)?;
+    let code = match command {
+        Command::Serve(arguments) => block_on(serve::run(arguments, config, &database)),
+        Command::Migrate => block_on(migrate::run(&database)),
+        Command::Scan(arguments) => block_on(scan::run(arguments, config, &database)),
+        Command::Import(arguments) => block_on(import::run(arguments, config, &database)),
+        Command::Dispatch(arguments) => block_on(dispatch::run(arguments, config, &database)),
+        Command::Demo | Command::Doctor(_) => unreachable!("handled above"),
+    };
+    database.close();
+    code
+}
+
+/// Runs to the end; tasks that are still blocked then do not keep the process.
+fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let result = runtime.block_on(future);
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    result
+}
+
+/// Prints one JSON object on standard output.
+fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer(&mut out, value)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+/// Says on standard error what is going on, once it lasts longer than two seconds.
+async fn with_progress<T>(what: &str, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    let started = tokio::time::Instant::now();
+    let mut next = Duration::from_secs(2);
+    loop {
+        tokio::select! {
+            result = &mut work => return result,
+            () = tokio::time::sleep_until(started + next) => {
+                eprintln!("{what}: {} seconds so far", next.as_secs());
+                next *= 2;
+            }
+        }
+    }
+}

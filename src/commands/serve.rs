@@ -1,0 +1,223 @@
+//! `serve`: the service, until it is told to stop.
+
+use std::{collections::BTreeSet, convert::Infallible, process::ExitCode, str::FromStr, sync::Arc};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use futures_util::future::BoxFuture;
+use tokio::{net::TcpListener, sync::Notify};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    app::{App, Database},
+    clock::Clock,
+    config::Config,
+    dispatch::{Dispatcher, Membership},
+    domain::words,
+    scan::{ScanRules, supervisor, ticker::Ticker},
+    shutdown::Shutdown,
+    store::{self, PgPool},
+    telemetry::metrics,
+    web::{self, Health, NotReady, Web},
+};
+
+words! {
+    /// What a process does.
+    "role" Role {
+        /// Pages, API, health.
+        Web = "web",
+        /// Finding what is owed.
+        Scan = "scan",
+        /// Sending it.
+        Dispatch = "dispatch",
+    }
+}
+
+/// Which roles a process has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roles(BTreeSet<Role>);
+
+impl Default for Roles {
+    fn default() -> Self {
+        Self(Role::ALL.iter().copied().collect())
+    }
+}
+
+impl FromStr for Roles {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let roles = text.split(',').map(|word| word.trim().parse::<Role>().map_err(|error| error.to_string()));
+        Ok(Self(roles.collect::<Result<_, _>>()?))
+    }
+}
+
+impl Roles {
+    fn has(&self, role: Role) -> bool {
+        self.0.contains(&role)
+    }
+
+    fn text(&self) -> String {
+        self.0.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(",")
+    }
+}
+
+#[derive(Debug, Default, Args)]
+pub struct Arguments {
+    /// Which of web, scan and dispatch this process does, comma-separated
+    #[arg(long, value_name = "ROLES", default_value = "web,scan,dispatch")]
+    roles: Roles,
+}
+
+pub async fn run(arguments: Arguments, config: Config, database: &Database) -> Result<ExitCode> {
+    let shutdown = Shutdown::new();
+    shutdown.listen_for_signals()?;
+    let app = App::open(config, database).await?;
+    let listener = if arguments.roles.has(Role::Web) { Some(listen(&app.config).await?) } else { None };
+    serve(&app, &arguments.roles, listener, &shutdown).await
+}
+
+/// Opens the port.
+pub(super) async fn listen(config: &Config) -> Result<TcpListener> {
+    let address = config.listen_addr;
+    TcpListener::bind(address).await.with_context(|| format!("LISTEN_ADDR: {address} cannot be listened on"))
+}
+
+/// Runs the roles until the stop, then finishes what is in flight.
+pub(super) async fn serve(
+    app: &App<'_>,
+    roles: &Roles,
+    listener: Option<TcpListener>,
+    shutdown: &Shutdown,
+) -> Result<ExitCode> {
+    let membership = Membership::join(app.member(&roles.text())).await?;
+    let alive = CancellationToken::new();
+    keep_alive(shutdown, &membership, &alive);
+    if roles.has(Role::Scan) {
+        start_scans(app, &membership, shutdown).await?;
+    }
+    if roles.has(Role::Dispatch) {
+        start_dispatch(app, &membership, shutdown)?;
+    }
+    if let Some(listener) = listener {
+        start_web(app, listener, shutdown)?;
+    }
+    tokio::select! {
+        () = shutdown.soft().cancelled() => {}
+        why = app.database.ended() => {
+            tracing::error!("{why}");
+            shutdown.fail();
+        }
+    }
+    let drained = shutdown.drain(app.config.shutdown_limit).await;
+    tracing::info!(?drained, "stopped");
+    alive.cancel();
+    if let Err(error) = membership.leave().await {
+        tracing::warn!("the end of this process could not be recorded: {error}");
+    }
+    Ok(shutdown.exit_code())
+}
+
+/// Renews the process row until everything else has ended.
+fn keep_alive(shutdown: &Shutdown, membership: &Arc<Membership>, alive: &CancellationToken) {
+    let (membership, alive, shutdown) = (Arc::clone(membership), alive.clone(), shutdown.clone());
+    #[expect(clippy::disallowed_methods, reason = "it must outlive the drain, which waits for tracked tasks")]
+    tokio::spawn(async move {
+        let kept = tokio::task::JoinSet::from_iter([membership.keep_alive(alive)]).join_all();
+        if futures_util::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(kept)).await.is_err() {
+            tracing::error!("the renewal of the process row panicked and stops the service");
+            shutdown.fail();
+        }
+    });
+}
+
+async fn start_scans(app: &App<'_>, membership: &Arc<Membership>, shutdown: &Shutdown) -> Result<()> {
+    let poke = Arc::new(Notify::new());
+    let ticker = Ticker::start(Arc::clone(&poke)).await?;
+    let stop = shutdown.soft().clone();
+    let rules = ScanRules { stop: stop.clone(), ..app.scan_rules(membership.boot_id()) };
+    let (schedule, pool) = (app.config.scan_schedule.clone(), app.pool.clone());
+    shutdown.spawn("scan", async move {
+        supervisor::run(rules, schedule, pool, poke, stop).await;
+        ticker.stop().await;
+        Ok::<_, Infallible>(())
+    });
+    Ok(())
+}
+
+fn start_dispatch(app: &App<'_>, membership: &Arc<Membership>, shutdown: &Shutdown) -> Result<()> {
+    let dispatcher = Dispatcher::new(app.dispatch_rules(None)?, Arc::clone(membership));
+    let wake = dispatcher.wake();
+    let (soft, hard) = (shutdown.soft().clone(), shutdown.hard().clone());
+    shutdown.spawn("dispatch", async move {
+        dispatcher.run(soft, hard).await;
+        Ok::<_, Infallible>(())
+    });
+    let (url, stop) = (app.database.direct_url.clone(), shutdown.soft().clone());
+    shutdown.spawn("notifications", async move {
+        store::notify::wake_on_notify(&url, &wake, &stop).await;
+        Ok::<_, Infallible>(())
+    });
+    tracing::warn!(folder = %app.mail_folder()?.display(), "mail is kept on disk; nothing is really sent");
+    Ok(())
+}
+
+fn start_web(app: &App<'_>, listener: TcpListener, shutdown: &Shutdown) -> Result<()> {
+    let handle = metrics::start()?;
+    let health = Arc::new(ServiceHealth { pool: app.pool.clone(), clock: Arc::clone(&app.clock) });
+    let router = web::router(&Web { health, metrics: handle.clone() });
+    let address = listener.local_addr()?;
+    eprintln!("Listening on {}", app.config.public_url(address));
+    tracing::info!(%address, "listening");
+    let stop = shutdown.soft().clone();
+    shutdown.spawn("web", web::serve(listener, router, stop.clone()));
+    shutdown.spawn("metrics", async move {
+        metrics::keep_small(handle, stop).await;
+        Ok::<_, Infallible>(())
+    });
+    Ok(())
+}
+
+/// What the web asks about the service.
+struct ServiceHealth {
+    pool: PgPool,
+    clock: Arc<dyn Clock>,
+}
+
+impl Health for ServiceHealth {
+    fn ready(&self) -> BoxFuture<'_, Result<(), NotReady>> {
+        Box::pin(async {
+            let mut connection = self.pool.acquire().await.map_err(|_| NotReady::Database)?;
+            match store::migrate::is_up_to_date(&mut connection).await {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(NotReady::Migrations),
+                Err(_) => Err(NotReady::Database),
+            }
+        })
+    }
+
+    fn refresh_metrics(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            if let Err(error) = self.count().await {
+                tracing::debug!("metrics were not counted: {error}");
+            }
+        })
+    }
+}
+
+impl ServiceHealth {
+    async fn count(&self) -> store::Result<()> {
+        let mut connection = self.pool.acquire().await?;
+        let now = self.clock.business(store::clock::database_now(&mut *connection).await?);
+        let stock = store::stock::count_deliveries(&mut connection).await?;
+        metrics::set_deliveries(stock.iter().map(|s| (s.channel.as_str(), s.state.as_str(), s.count.unsigned_abs())));
+        let oldest = store::stock::oldest_pending(&mut connection, now).await?;
+        let age = oldest.and_then(|since| (now - since).to_std().ok()).unwrap_or_default();
+        metrics::set_oldest_pending(age);
+        metrics::set_alarm("held", store::scans::count_held(&mut connection).await? > 0);
+        if let Some(at) = store::scans::last_completed_at(&mut connection).await? {
+            metrics::scan_succeeded(at.timestamp());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,256 @@
+//! An import from the file to the commit: read and stage, then apply in one transaction, and report.
+
+use std::path::{Path, PathBuf};
+
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use super::feed::{Part, Stopped, read_into};
+use super::fields::Field;
+use super::remarks::{Reason, Remark};
+use super::{ImportOptions, ImportReport, ReadError, Reading};
+use crate::domain::window::SendWindow;
+use crate::store::changes::ChangeRules;
+use crate::store::clock::database_now;
+use crate::store::connect::{Purpose, connect};
+use crate::store::imports::{self, Applied, Commit, Job, staging};
+use crate::store::{Moment, PgConnection, StoreError};
+use crate::telemetry::metrics;
+
+/// How an import is applied.
+#[derive(Debug, Clone, Copy)]
+pub struct ImportRules<'r> {
+    /// Business time, and the day of the import.
+    pub moment: Moment,
+    /// When mail may go.
+    pub window: Option<&'r SendWindow>,
+    /// More pending notices than this are held, all of the import; 0 for no limit.
+    pub claim_limit: u64,
+    /// Whether new permits are told what is past already, and renewals are confirmed.
+    pub catch_up: bool,
+    /// Whether everything is taken back at the end.
+    pub dry_run: bool,
+}
+
+/// Why an import committed nothing; what is wrong with rows is in the report instead.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The file as a whole is refused.
+    #[error(transparent)]
+    File(#[from] ReadError),
+    /// No connection.
+    #[error("the database cannot be used: {0}")]
+    Unusable(#[source] StoreError),
+    /// The database was away, or cut us off.
+    #[error("the database was not reachable or broke off, and nothing was imported; import the file again")]
+    Away(#[source] StoreError),
+    /// Others held the permits too long, or took the same numbers.
+    #[error("other changes of the same permits were in the way, and nothing was imported; import the file again")]
+    InTheWay(#[source] StoreError),
+    /// The connection broke while committing, and the database could not be asked again.
+    #[error(
+        "the database broke off just as the import was committed; whether import {0} is recorded can be seen there"
+    )]
+    Unknown(Uuid),
+    /// The database refused, for a reason that is in the log.
+    #[error("the database refused the import, and nothing was imported; the log says why")]
+    Refused(#[source] StoreError),
+    /// The thread that reads the file ended by a fault of ours.
+    #[error("reading the file broke off by a fault of this program, and nothing was imported")]
+    Broken,
+}
+
+impl From<StoreError> for ImportError {
+    fn from(error: StoreError) -> Self {
+        if imports::was_in_the_way(&error) || matches!(error, StoreError::WrongState(_)) {
+            return Self::InTheWay(error);
+        }
+        if error.is_transient() {
+            return Self::Away(error);
+        }
+        tracing::error!("an import was refused by the database: {error}");
+        Self::Refused(error)
+    }
+}
+
+/// What an import is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Reading rows and staging the good ones.
+    Reading,
+    /// Applying them, in one go.
+    Applying,
+}
+
+/// How far an import is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// What it is at.
+    pub phase: Phase,
+    /// Rows read; permits applied.
+    pub done: u64,
+    /// Out of how many.
+    pub total: u64,
+}
+
+/// Imports a file. `url` leads to the database directly, without a pooler between.
+///
+/// Rows that are wrong are in the report, and without `keep_good_rows` nothing is committed then. Every permit of
+/// the good rows is counted once: created, renewed, updated or unchanged.
+pub async fn import(
+    url: &str,
+    path: &Path,
+    options: &ImportOptions,
+    rules: &ImportRules<'_>,
+    mut progress: impl FnMut(Progress),
+) -> Result<ImportReport, ImportError> {
+    let (parts, mut incoming) = mpsc::channel(2);
+    let (file, words) = (path.to_owned(), options.clone());
+    let reader = tokio::task::spawn_blocking(move || read_into(&file, &words, &parts));
+    let Some(Part::Total(total)) = incoming.recv().await else {
+        return Err(reader.await.map_or(ImportError::Broken, |read| refusal(read.err())));
+    };
+    let mut connection = connect(url, Purpose::Bulk).await.map_err(|error| ImportError::Unusable(error.into()))?;
+    let id = Uuid::now_v7();
+    let began = database_now(&mut connection).await.map_err(StoreError::from)?;
+    staging::open(&mut connection, id).await?;
+    let mut good = 0;
+    while let Some(part) = incoming.recv().await {
+        let Part::Rows(rows) = part else { continue };
+        staging::insert_rows(&mut connection, id, &rows).await?;
+        good += rows.len() as u64;
+        progress(Progress { phase: Phase::Reading, done: good, total });
+    }
+    let reading = match reader.await {
+        Ok(Ok(reading)) => reading,
+        Ok(Err(stopped)) => {
+            let _ = staging::remove(&mut connection, id).await;
+            return Err(refusal(Some(stopped)));
+        }
+        Err(_) => return Err(ImportError::Broken),
+    };
+    let mut import = Import { url, path, id, began, options, rules };
+    let report = import.apply(&mut connection, reading, &mut progress).await;
+    // After a failure the connection may be gone; the next import removes what this leaves.
+    let _ = staging::remove(&mut connection, id).await;
+    report
+}
+
+fn refusal(stopped: Option<Stopped>) -> ImportError {
+    match stopped {
+        Some(Stopped::File(error)) => ImportError::File(error),
+        _ => ImportError::Broken,
+    }
+}
+
+/// One import whose rows are staged.
+struct Import<'i> {
+    url: &'i str,
+    path: &'i Path,
+    id: Uuid,
+    began: chrono::DateTime<chrono::Utc>,
+    options: &'i ImportOptions,
+    rules: &'i ImportRules<'i>,
+}
+
+impl Import<'_> {
+    async fn apply(
+        &mut self,
+        connection: &mut PgConnection,
+        reading: Reading,
+        progress: &mut impl FnMut(Progress),
+    ) -> Result<ImportReport, ImportError> {
+        let given = given(&reading);
+        let number_column = column_of(&reading, Field::PermitNumber);
+        let wanted =
+            if self.options.keep_good_rows() { reading.rejected < reading.rows } else { reading.rejected == 0 };
+        let report = ImportReport::of(reading, self.rules.dry_run);
+        if !wanted {
+            return Ok(report);
+        }
+        let total = staging::mark_current(connection, self.id).await?;
+        progress(Progress { phase: Phase::Applying, done: 0, total });
+        let changes = ChangeRules {
+            claim_limit: self.rules.claim_limit,
+            import_id: Some(self.id),
+            ..ChangeRules::at(self.rules.moment, self.rules.window)
+        };
+        let file_name = self.path.file_name().map(PathBuf::from).unwrap_or_default();
+        let job = Job {
+            id: self.id,
+            file_name: &file_name.to_string_lossy(),
+            began: self.began,
+            given: &given,
+            catch_up: self.rules.catch_up,
+            dry_run: self.rules.dry_run,
+            rules: &changes,
+        };
+        let full = |applied: &Applied| self.report(report.clone(), applied, number_column.as_deref());
+        let json = |applied: &Applied| serde_json::to_value(full(applied)).unwrap_or_default();
+        let applied = match imports::apply(connection, &job, json).await? {
+            Commit::Done(applied) | Commit::DryRun(applied) => applied,
+            Commit::Unanswered(applied, error) => self.ask_again(error).await.map(|()| applied)?,
+        };
+        progress(Progress { phase: Phase::Applying, done: total, total });
+        let report = full(&applied);
+        self.log(&report, &applied);
+        Ok(report)
+    }
+
+    /// Finds out whether a commit without an answer was one.
+    async fn ask_again(&self, error: StoreError) -> Result<(), ImportError> {
+        let unknown = ImportError::Unknown(self.id);
+        let Ok(mut connection) = connect(self.url, Purpose::Bulk).await else { return Err(unknown) };
+        match imports::is_recorded(&mut connection, self.id).await {
+            Ok(recorded) => recorded.then_some(()).ok_or_else(|| error.into()),
+            Err(_) => Err(unknown),
+        }
+    }
+
+    fn report(&self, mut report: ImportReport, applied: &Applied, number_column: Option<&str>) -> ImportReport {
+        report.applied(applied);
+        if !self.rules.dry_run {
+            report.id = Some(self.id);
+            report.committed = true;
+        }
+        report.warnings.extend(applied.archived.iter().map(|(row, number)| Remark {
+            row: Some(*row),
+            column: number_column.map(str::to_owned),
+            value: Some(number.clone()),
+            code: Reason::ArchivedPermit,
+            detail: "the permit is archived and was left as it is; restore it to change it".to_owned(),
+        }));
+        let unlisted = applied.permits.archived - applied.archived.len() as u64;
+        if unlisted > 0 {
+            let detail = format!("{unlisted} further archived permits were left as they are");
+            report.warnings.push(Remark { row: None, column: None, value: None, code: Reason::ArchivedPermit, detail });
+        }
+        // Stable: those about the whole file first, then by row.
+        report.warnings.sort_by_key(|warning| warning.row);
+        report
+    }
+
+    fn log(&self, report: &ImportReport, applied: &Applied) {
+        if !report.committed {
+            return;
+        }
+        metrics::notices_claimed(applied.notices_claimed);
+        tracing::info!(import = %self.id, claimed = applied.notices_claimed, "imported {} rows", report.rows);
+        if applied.held > 0 {
+            metrics::set_alarm("held", true);
+            tracing::warn!(import = %self.id, "{} notices are held: the import owes more than the limit", applied.held);
+        }
+    }
+}
+
+/// The fields about which the file says something, by name; `contacts` when it has columns for them.
+fn given(reading: &Reading) -> Vec<String> {
+    let has = |field: &Field| reading.mapped.iter().any(|mapped| mapped.field == *field);
+    let contacts = has(&Field::ContactEmail) || has(&Field::ContactName);
+    let fields = reading.mapped.iter().map(|mapped| mapped.field.to_string());
+    fields.chain(contacts.then(|| "contacts".to_owned())).collect()
+}
+
+fn column_of(reading: &Reading, field: Field) -> Option<String> {
+    reading.mapped.iter().find(|mapped| mapped.field == field).and_then(|mapped| mapped.columns.first().cloned())
+}

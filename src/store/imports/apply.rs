@@ -1,0 +1,196 @@
+//! The one transaction in which a staged file becomes permits, terms and notices.
+
+use chrono::{DateTime, Days, Utc};
+use serde_json::Value;
+use sqlx::{Connection, PgConnection};
+use uuid::Uuid;
+
+use super::{
+    plan::{self, Tally},
+    record, write,
+};
+use crate::store::{
+    Result, StoreError,
+    changes::{ChangeRules, Renewals, apply_many},
+    permit_types::{keep_schedules, load_schedules},
+    scans::notify_dispatchers,
+};
+
+/// What is to be applied, and how.
+#[derive(Debug)]
+pub struct Job<'j> {
+    /// The import, whose rows are staged.
+    pub id: Uuid,
+    /// Name of the file without its folder.
+    pub file_name: &'j str,
+    /// What the database's clock showed at the import's `now`.
+    pub began: DateTime<Utc>,
+    /// Names of the fields that the file has, and `contacts` if it has columns for them.
+    pub given: &'j [String],
+    /// Whether what is past is owed all the same, and renewals are confirmed.
+    pub catch_up: bool,
+    /// Whether all is taken back at the end.
+    pub dry_run: bool,
+    /// When, in which windows, and up to which limit.
+    pub rules: &'j ChangeRules<'j>,
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Applied {
+    /// What became of the permits.
+    pub permits: Tally,
+    /// Terms recorded that are not current.
+    pub history_terms: u64,
+    /// Permit types recorded for the first time.
+    pub types_created: u64,
+    /// Notices made pending or held.
+    pub notices_claimed: u64,
+    /// The part of them that is held.
+    pub held: u64,
+    /// Row and number of the first [`ARCHIVED_LISTED`] archived permits that the file names.
+    pub archived: Vec<(u64, String)>,
+}
+
+/// How the transaction ended.
+#[derive(Debug)]
+pub enum Commit {
+    /// Recorded.
+    Done(Applied),
+    /// Taken back, as a dry run asks.
+    DryRun(Applied),
+    /// The commit was not answered; [`super::is_recorded`] knows.
+    Unanswered(Applied, StoreError),
+}
+
+/// Key of the transaction lock that lets one import apply at a time.
+const LOCK: i64 = 8_099_005_319_141_944_951;
+/// How many archived permits are listed.
+pub const ARCHIVED_LISTED: u32 = 1000;
+/// How often the transaction is begun anew because somebody else was in the way.
+const TRIES: usize = 5;
+
+/// Applies what is staged. `report` makes the report that is recorded.
+pub async fn apply(connection: &mut PgConnection, job: &Job<'_>, report: impl Fn(&Applied) -> Value) -> Result<Commit> {
+    let mut tries = 1;
+    loop {
+        match apply_once(connection, job, &report).await {
+            Ok(Some(commit)) => {
+                if let Commit::Done(applied) = &commit {
+                    refresh_statistics(connection, applied).await;
+                }
+                return Ok(commit);
+            }
+            Ok(None) if tries < TRIES => {}
+            Err(error) if tries < TRIES && was_in_the_way(&error) => {}
+            Ok(None) => {
+                return Err(StoreError::WrongState("the same permit numbers are being recorded elsewhere".to_owned()));
+            }
+            Err(error) => return Err(error),
+        }
+        tries += 1;
+    }
+}
+
+/// After many new rows the next import or scan must not plan as if there were none; autovacuum comes later.
+async fn refresh_statistics(connection: &mut PgConnection, applied: &Applied) {
+    const MANY: u64 = 1000;
+    let Tally { created, renewed, updated, .. } = applied.permits;
+    if created + renewed + updated < MANY {
+        return;
+    }
+    let refreshed =
+        sqlx::query!("ANALYZE permits, contacts, terms, expiry_periods, notices, deliveries").execute(connection).await;
+    if let Err(error) = refreshed {
+        tracing::warn!("the statistics of the tables could not be refreshed after an import: {error}");
+    }
+}
+
+/// Whether others held what this needed, so that trying again may help.
+pub fn was_in_the_way(error: &StoreError) -> bool {
+    let StoreError::Database(sqlx::Error::Database(error)) = error else { return false };
+    error.code().is_some_and(|code| matches!(code.as_ref(), "40001" | "40P01" | "55P03"))
+}
+
+/// None when somebody else took one of the numbers between the plan and the insert.
+async fn apply_once(
+    connection: &mut PgConnection,
+    job: &Job<'_>,
+    report: &impl Fn(&Applied) -> Value,
+) -> Result<Option<Commit>> {
+    let mut transaction = connection.begin().await?;
+    wait_for_imports(&mut transaction).await?;
+    let Some(applied) = write_all(&mut transaction, job).await? else {
+        transaction.rollback().await?;
+        return Ok(None);
+    };
+    if job.dry_run {
+        transaction.rollback().await?;
+        return Ok(Some(Commit::DryRun(applied)));
+    }
+    record::finish_import(&mut transaction, job.id, job.began, &report(&applied)).await?;
+    if applied.notices_claimed > 0 {
+        notify_dispatchers(&mut transaction).await?;
+    }
+    Ok(Some(match transaction.commit().await {
+        Ok(()) => Commit::Done(applied),
+        Err(error) => Commit::Unanswered(applied, error.into()),
+    }))
+}
+
+/// One import applies at a time; a large one before this may take its minutes, everything else may not.
+async fn wait_for_imports(connection: &mut PgConnection) -> Result<()> {
+    sqlx::query!(
+        r#"SELECT set_config('lock_timeout', '30min', true) AS "patience!", set_config('work_mem', '64MB', true) AS "memory!""#
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    sqlx::query!(r#"SELECT pg_advisory_xact_lock($1) IS NULL AS "locked!""#, LOCK).fetch_one(&mut *connection).await?;
+    sqlx::query!(r#"SELECT set_config('lock_timeout', '30s', true) AS "patience!""#).fetch_one(connection).await?;
+    Ok(())
+}
+
+async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Option<Applied>> {
+    let (id, given, moment) = (job.id, job.given, job.rules.moment);
+    keep_schedules(connection).await?;
+    plan::analyze(connection).await?;
+    plan::plan_permits(connection, id, given).await?;
+    plan::analyze(connection).await?;
+    plan::lock_planned(connection, id).await?;
+    if plan::forget_stale(connection, id).await? > 0 {
+        plan::plan_permits(connection, id, given).await?;
+    }
+    plan::lock_notices(connection, id).await?;
+    let types_created = plan::create_types(connection, id, moment.now).await?;
+    let permits = plan::tally(connection, id).await?;
+    let archived = plan::list_archived(connection, id, ARCHIVED_LISTED).await?;
+    record::insert_import(connection, id, job.file_name, moment.now).await?;
+    let notices_from = (!job.catch_up).then_some(moment.today);
+    let created = write::insert_permits(connection, id, notices_from, moment.today, moment.now).await?;
+    if created < permits.created {
+        return Ok(None);
+    }
+    let terms = write::insert_terms(connection, id, moment.now).await?;
+    write::insert_periods(connection, id, moment.today).await?;
+    write::correct_terms(connection, id, given).await?;
+    write::update_permits(connection, id, given, moment.now).await?;
+    write::replace_contacts(connection, id).await?;
+    let (notices_claimed, held) = write_notices(connection, job).await?;
+    let history_terms = terms - permits.created - permits.renewed;
+    Ok(Some(Applied { permits, history_terms, types_created, notices_claimed, held, archived }))
+}
+
+/// Writes what becomes of notices; says how many are pending or held because of it, and how many of them held.
+async fn write_notices(connection: &mut PgConnection, job: &Job<'_>) -> Result<(u64, u64)> {
+    let today = job.rules.moment.today;
+    let tomorrow = today.checked_add_days(Days::new(1)).unwrap_or(today);
+    let horizon = job.rules.window.map(|window| window.next_window_day_on_or_after(tomorrow));
+    let horizon = horizon.and_then(|day| day.pred_opt()).unwrap_or(today);
+    let affected = write::find_affected(connection, job.id, job.catch_up, today, horizon).await?;
+    let permits: Vec<Uuid> = affected.iter().map(|one| one.permit_id).collect();
+    let confirmed = affected.iter().filter(|one| job.catch_up && one.renewed);
+    let renewals: Renewals = confirmed.map(|one| one.permit_id).collect();
+    let schedules = load_schedules(&mut *connection).await?;
+    let counts = apply_many(connection, &permits, &schedules, &renewals, job.rules).await?.counts;
+    Ok((counts.claimed + counts.revived, counts.held))
+}

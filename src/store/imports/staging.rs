@@ -1,0 +1,159 @@
+//! Rows of a file on their way into the database, apart from everything else until they are applied.
+//!
+//! The process of an import holds an advisory lock made from the import's id, on the connection it stages with. Rows
+//! whose lock is free are those of an import that was killed.
+
+use chrono::NaiveDate;
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::{
+    domain::{
+        permit::{PermitNumber, PermitStatus, PermitTypeCode},
+        recipient::EmailAddress,
+    },
+    store::Result,
+};
+
+/// One good row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StagedRow {
+    /// Row of the file.
+    pub file_row: u64,
+    /// Number of the permit.
+    pub permit_number: PermitNumber,
+    /// Code made from the name of the type.
+    pub permit_type: PermitTypeCode,
+    /// The type as the file names it.
+    pub permit_type_name: String,
+    /// Empty when the row says nothing about it.
+    pub status: Option<PermitStatus>,
+    /// Who holds it.
+    pub holder_name: String,
+    /// Where the holder is written to.
+    pub holder_email: Option<EmailAddress>,
+    /// Empty when the row says nothing about it.
+    pub holder_language: Option<String>,
+    /// Others who get copies: name, address, role.
+    pub contacts: Vec<(String, Option<EmailAddress>, String)>,
+    /// Where it applies.
+    pub site_address: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Issue date that came with the term.
+    pub issued_on: Option<NaiveDate>,
+    /// First day of the term.
+    pub effective_on: Option<NaiveDate>,
+    /// Last valid day of the term.
+    pub expires_on: NaiveDate,
+    /// Identifier in another system.
+    pub external_id: Option<String>,
+}
+
+/// Key of the lock that says that an import is alive.
+fn owner_key(import: Uuid) -> i64 {
+    // The random half of the id.
+    import.as_u64_pair().1 as i64
+}
+
+/// Marks the import as alive for as long as this connection lasts, and removes what dead ones left.
+pub async fn open(connection: &mut PgConnection, import: Uuid) -> Result<()> {
+    own(connection, import).await?;
+    for other in list_imports(connection).await? {
+        if try_own(connection, other).await? {
+            remove(connection, other).await?;
+            disown(connection, other).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Waits until nobody else owns the import, and owns it.
+pub(super) async fn own(connection: &mut PgConnection, import: Uuid) -> Result<()> {
+    sqlx::query!(r#"SELECT pg_advisory_lock($1) IS NULL AS "locked!""#, owner_key(import))
+        .fetch_one(connection)
+        .await?;
+    Ok(())
+}
+
+async fn try_own(connection: &mut PgConnection, import: Uuid) -> Result<bool> {
+    let owned = sqlx::query_scalar!(r#"SELECT pg_try_advisory_lock($1) AS "owned!""#, owner_key(import));
+    Ok(owned.fetch_one(connection).await?)
+}
+
+async fn disown(connection: &mut PgConnection, import: Uuid) -> Result<()> {
+    sqlx::query!(r#"SELECT pg_advisory_unlock($1) AS "owned!""#, owner_key(import)).fetch_one(connection).await?;
+    Ok(())
+}
+
+/// Imports that have something staged.
+async fn list_imports(connection: &mut PgConnection) -> Result<Vec<Uuid>> {
+    let imports = sqlx::query_scalar!(
+        r#"SELECT import_id AS "import_id!" FROM import_rows UNION SELECT import_id FROM import_permits"#
+    );
+    Ok(imports.fetch_all(connection).await?)
+}
+
+/// Removes what is staged of an import.
+pub async fn remove(connection: &mut PgConnection, import: Uuid) -> Result<()> {
+    sqlx::query!("DELETE FROM import_rows WHERE import_id = $1", import).execute(&mut *connection).await?;
+    sqlx::query!("DELETE FROM import_permits WHERE import_id = $1", import).execute(connection).await?;
+    Ok(())
+}
+
+/// Stages a batch.
+pub async fn insert_rows(connection: &mut PgConnection, import: Uuid, rows: &[StagedRow]) -> Result<()> {
+    let texts = |field: fn(&StagedRow) -> String| rows.iter().map(field).collect::<Vec<_>>();
+    let optional = |field: fn(&StagedRow) -> &Option<String>| rows.iter().map(field).cloned().collect::<Vec<_>>();
+    let days = |field: fn(&StagedRow) -> Option<NaiveDate>| rows.iter().map(field).collect::<Vec<_>>();
+    sqlx::query!(
+        "INSERT INTO import_rows (import_id, file_row, id, permit_number, number_key, permit_type, permit_type_name,
+                                  status, holder_name, holder_email, holder_language, contacts, site_address,
+                                  description, issued_on, effective_on, expires_on, external_id)
+         SELECT $1, * FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+                                  $9::text[], $10::text[], $11::text[], $12::jsonb[], $13::text[], $14::text[],
+                                  $15::date[], $16::date[], $17::date[], $18::text[])",
+        import,
+        &rows.iter().map(|row| row.file_row as i64).collect::<Vec<_>>(),
+        &rows.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
+        &texts(|row| row.permit_number.to_string()),
+        &texts(|row| row.permit_number.key()),
+        &texts(|row| row.permit_type.to_string()),
+        &texts(|row| row.permit_type_name.clone()),
+        &rows.iter().map(|row| row.status.map(PermitStatus::as_str)).collect::<Vec<_>>() as &[Option<&str>],
+        &texts(|row| row.holder_name.clone()),
+        &rows.iter().map(|row| row.holder_email.as_ref().map(ToString::to_string)).collect::<Vec<_>>()
+            as &[Option<String>],
+        &optional(|row| &row.holder_language) as &[Option<String>],
+        &rows.iter().map(contacts).collect::<Vec<_>>(),
+        &optional(|row| &row.site_address) as &[Option<String>],
+        &optional(|row| &row.description) as &[Option<String>],
+        &days(|row| row.issued_on) as &[Option<NaiveDate>],
+        &days(|row| row.effective_on) as &[Option<NaiveDate>],
+        &rows.iter().map(|row| row.expires_on).collect::<Vec<_>>(),
+        &optional(|row| &row.external_id) as &[Option<String>],
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+fn contacts(row: &StagedRow) -> Value {
+    let one = |(name, email, role): &(String, Option<EmailAddress>, String)| json!({ "name": name, "email": email.as_ref().map(ToString::to_string), "role": role });
+    row.contacts.iter().map(one).collect()
+}
+
+/// Marks the current term of each permit number, when all rows are staged: the last by expiry, start and place.
+pub async fn mark_current(connection: &mut PgConnection, import: Uuid) -> Result<u64> {
+    let marked = sqlx::query!(
+        "INSERT INTO import_permits (import_id, number_key, file_row)
+         SELECT DISTINCT ON (number_key) import_id, number_key, file_row FROM import_rows WHERE import_id = $1
+         ORDER BY number_key, expires_on DESC, effective_on DESC NULLS LAST, file_row DESC",
+        import,
+    )
+    .execute(connection)
+    .await?
+    .rows_affected();
+    Ok(marked)
+}

@@ -1,0 +1,38 @@
+//! The demo: from nothing to mails on disk and an answer on the port, and the same again.
+
+use nix::sys::signal::Signal;
+
+use crate::support::program::{Desk, get};
+
+#[test]
+fn the_demo_shows_the_main_job_and_starts_from_nothing_each_time() {
+    let desk = Desk::new();
+    for _ in 0..2 {
+        let mut demo = desk.start(&["demo"]);
+        demo.wait_for("Loaded 14 sample permits");
+        let wrote = demo.wait_for("Wrote");
+        assert!(wrote.starts_with("Wrote 13 mails"), "{wrote}");
+        let line = demo.wait_for("Open http://");
+        let url = line.split_whitespace().nth(1).expect("an address");
+        demo.wait_for("Listening on");
+        assert_eq!(get(url), (200, "ok\n".to_owned()));
+        let (_, metrics) = get(&url.replace("readyz", "metrics"));
+        assert!(metrics.contains(r#"permit_notifier_deliveries{channel="email",state="sent"} 13"#), "{metrics}");
+        let mails = std::fs::read_dir(desk.data().join("demo/mail")).expect("a folder").count();
+        assert_eq!(mails, 13);
+        demo.signal(Signal::SIGINT);
+        assert_eq!(demo.wait(), Some(0));
+    }
+}
+
+#[test]
+fn a_second_demo_on_the_same_folder_is_refused() {
+    let desk = Desk::new();
+    let mut first = desk.start(&["demo"]);
+    first.wait_for("Open http://");
+    let second = desk.run(&["demo"]);
+    assert_eq!(second.code, Some(1), "{second:?}");
+    assert!(second.err.contains("another demo runs"), "{second:?}");
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.wait(), Some(0));
+}

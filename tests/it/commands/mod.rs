@@ -1,0 +1,7 @@
+//! The commands, run as a person runs them.
+
+mod bad_input;
+mod demo;
+mod doctor;
+mod main_job;
+mod serve;

@@ -1,0 +1,64 @@
+//! The service as a process: start, stop, owners and joiners.
+
+use nix::sys::signal::Signal;
+
+use crate::support::program::{Desk, Running, get};
+
+fn serving(desk: &Desk) -> (Running, String) {
+    let mut serve = desk.start(&["serve"]);
+    let line = serve.wait_for("Listening on http://");
+    let url = line.split_whitespace().last().expect("an address").to_owned();
+    (serve, url)
+}
+
+#[test]
+fn it_is_ready_scans_at_its_first_start_and_stops_in_order() {
+    let desk = Desk::new().with("LOG_FORMAT", "json");
+    let (mut serve, url) = serving(&desk);
+    assert_eq!(get(&format!("{url}livez")).0, 200);
+    assert_eq!(get(&format!("{url}readyz")), (200, "ok\n".to_owned()));
+    assert_eq!(get(&format!("{url}nothing")).0, 404);
+    let line = serve.wait_for("scan completed");
+    let scan: serde_json::Value = serde_json::from_str(&line).expect("a JSON line");
+    for field in ["timestamp", "level", "target", "message", "scheduled_for", "lock", "claimed", "already_claimed"] {
+        assert!(!scan[field].is_null(), "{field} is missing: {line}");
+    }
+    assert_eq!(scan["lock"], "acquired");
+    serve.signal(Signal::SIGTERM);
+    assert_eq!(serve.wait(), Some(0));
+}
+
+#[test]
+fn a_second_one_joins_and_stops_when_its_owner_is_gone() {
+    let desk = Desk::new();
+    let (mut owner, _) = serving(&desk);
+    let mut joiner = desk.start(&["serve"]);
+    joiner.wait_for("Using the private PostgreSQL of process");
+    joiner.wait_for("Listening on http://");
+    owner.signal(Signal::SIGKILL);
+    assert_eq!(owner.wait(), None);
+    assert_eq!(joiner.wait(), Some(1), "it does not end well, for its database is gone");
+    let again = desk.json(&["scan", "--json"]);
+    assert_eq!(again["outcome"], "completed", "what the killed owner left can be started again: {again}");
+}
+
+#[test]
+fn a_process_without_the_web_opens_no_port() {
+    let desk = Desk::new().with("LOG_FORMAT", "json");
+    let mut serve = desk.start(&["serve", "--roles", "scan"]);
+    serve.wait_for("scan completed");
+    serve.signal(Signal::SIGTERM);
+    assert_eq!(serve.wait(), Some(0));
+    let said = serve.rest().join("\n");
+    assert!(!said.contains("istening"), "{said}");
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let desk = Desk::new();
+    let (mut serve, _) = serving(&desk);
+    serve.signal(Signal::SIGTERM);
+    serve.signal(Signal::SIGTERM);
+    let code = serve.wait();
+    assert!(code.is_some(), "it ended by itself");
+}

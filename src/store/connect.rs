@@ -100,6 +100,12 @@ pub fn is_transient(error: &sqlx::Error) -> bool {
     }
 }
 
+/// Whether the database looked at the data and said no: a value or a constraint.
+pub fn is_refusal(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    code.is_some_and(|code| ["22", "23"].iter().any(|class| code.starts_with(class)))
+}
+
 /// Name of the constraint that refused, if one did.
 pub fn violated(error: &sqlx::Error) -> Option<&str> {
     error.as_database_error().and_then(sqlx::error::DatabaseError::constraint)

@@ -3,13 +3,13 @@
 //! It never waits for a lock. Each condition that fails has its own answer; who is let through has an attempt
 //! recorded as `sending`, with the hash and the exact bytes, in the same transaction.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use chrono::{DateTime, NaiveDate, Utc};
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
-use super::{Moment, Result, cases::is_on_permit};
+use super::{Moment, Result, cases::is_on_permit, processes::is_alive};
 use crate::domain::{
     attempt::Transport,
     notice::ReasonCode,
@@ -85,12 +85,6 @@ pub async fn open_gates(
     }
     transaction.commit().await?;
     Ok(answers)
-}
-
-async fn is_alive(connection: &mut PgConnection, boot_id: Uuid) -> Result<bool> {
-    let alive =
-        sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM living_processes WHERE boot_id = $1) AS "alive!""#, boot_id);
-    Ok(alive.fetch_one(connection).await?)
 }
 
 struct PermitFacts {
@@ -258,10 +252,4 @@ async fn mark_sending(connection: &mut PgConnection, requests: &[&GateRequest], 
     .execute(connection)
     .await?;
     Ok(())
-}
-
-/// What became of attempts whose gate's COMMIT got no answer: those that are there, and were left open.
-pub async fn find_attempts(connection: &mut PgConnection, attempts: &[Uuid]) -> Result<HashSet<Uuid>> {
-    let found = sqlx::query_scalar!("SELECT id FROM attempts WHERE id = ANY ($1) AND outcome = 'sending'", attempts);
-    Ok(found.fetch_all(connection).await?.into_iter().collect())
 }

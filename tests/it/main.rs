@@ -5,6 +5,7 @@ mod clock;
 mod commands;
 mod config;
 mod database_truth;
+mod dispatch;
 mod domain;
 mod files;
 mod health;

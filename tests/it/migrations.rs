@@ -130,7 +130,13 @@ const SAMPLES: [(i64, &str); 6] = [
     ),
     (
         20_261_129_100_400,
-        "INSERT INTO imports VALUES ('00000000-0000-7000-8000-0000000000d0', 'permits.csv', now(), now(), '{}')",
+        "INSERT INTO imports VALUES ('00000000-0000-7000-8000-0000000000d0', 'permits.csv', now(), now(), '{}');
+         INSERT INTO import_rows (import_id, file_row, id, permit_number, number_key, permit_type, permit_type_name,
+                                  holder_name, contacts, expires_on)
+         VALUES ('00000000-0000-7000-8000-0000000000d1', 2, gen_random_uuid(), 'A 2', 'a2', 'food', 'Food', 'Bo', '[]',
+                 '2027-06-30');
+         INSERT INTO import_permits (import_id, number_key, file_row)
+         VALUES ('00000000-0000-7000-8000-0000000000d1', 'a2', 2)",
     ),
     (
         20_261_129_100_500,

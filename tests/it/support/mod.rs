@@ -2,6 +2,7 @@
 
 pub mod cluster;
 pub mod office;
+pub mod postbox;
 pub mod program;
 pub mod records;
 pub mod run_folder;

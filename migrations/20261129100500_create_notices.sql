@@ -53,7 +53,7 @@ CREATE INDEX notices_scan_id_idx ON notices (scan_id) WHERE state = 'held';
 CREATE INDEX notices_revivable_idx ON notices (permit_id)
     WHERE superseded_at IS NOT NULL
       AND reason_code IN ('period_changed', 'not_active', 'paused', 'archived', 'step_removed', 'not_owed')
-      AND state IN ('superseded', 'pending', 'held');
+      AND state IN ('superseded', 'pending', 'held', 'ambiguous');
 
 CREATE TABLE deliveries (
     id              uuid        NOT NULL CONSTRAINT deliveries_pkey PRIMARY KEY,

@@ -115,7 +115,8 @@ async fn clear_superseded(connection: &mut PgConnection, revivals: &[Revival<'_>
          SET superseded_at = NULL, reason_code = $5, reason = $6, due_on = again.due_on, send_by = again.send_by,
              brought_forward = again.forward, state = 'pending'
          FROM unnest($1::uuid[], $2::date[], $3::date[], $4::bool[]) AS again (id, due_on, send_by, forward)
-         WHERE n.id = again.id AND n.superseded_at IS NOT NULL AND n.state IN ('superseded', 'pending', 'held')
+         WHERE n.id = again.id AND n.superseded_at IS NOT NULL
+           AND n.state IN ('superseded', 'pending', 'held', 'ambiguous')
          RETURNING n.id",
         &ids,
         &due_ons,

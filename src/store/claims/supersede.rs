@@ -94,7 +94,8 @@ async fn end(
          SET reason_code = ending.code, reason = ending.sentence,
              superseded_at = CASE WHEN $4 = 'superseded' THEN $5::timestamptz END
          FROM unnest($1::uuid[], $2::text[], $3::text[]) AS ending (id, code, sentence)
-         WHERE n.id = ending.id AND n.state IN ('pending', 'held') AND n.superseded_at IS NULL
+         WHERE n.id = ending.id AND n.superseded_at IS NULL
+           AND (n.state IN ('pending', 'held') OR ($4 = 'superseded' AND n.state = 'ambiguous'))
            AND ($4 = 'superseded'
                 OR NOT EXISTS (SELECT FROM deliveries d WHERE d.notice_id = n.id AND d.state = 'sending'))",
         &ids,

@@ -2,7 +2,10 @@
 
 use permit_notifier::store::StoreError;
 
-use crate::support::{office::TestOffice, records::Notice};
+use crate::support::{
+    office::{TestOffice, contact},
+    records::Notice,
+};
 
 #[tokio::test]
 async fn a_date_changed_and_changed_back_is_the_same_notice_with_the_same_copies() {
@@ -143,5 +146,29 @@ async fn dates_in_the_wrong_order_are_refused_and_nothing_is_written() {
     let refused = office.try_create(|p| p.permit_type = "boats".to_owned()).await;
     assert!(matches!(refused, Err(StoreError::Invalid { field: "permit_type", .. })), "{refused:?}");
     assert_eq!(office.dump().await, before);
+    office.close().await;
+}
+
+#[tokio::test]
+async fn what_nobody_knows_of_is_told_when_it_is_no_longer_owed_and_when_it_is_again() {
+    let office = TestOffice::new().await;
+    let alone = office.permit_expiring_in(20).await;
+    office.transport(alone, "ambiguous").await;
+    office.renew(alone, office.in_days(400)).await;
+    let told = office.notices(alone).await.into_iter().find(|notice| notice.notice_type == "expires-30d");
+    assert!(told.is_some_and(|notice| notice.is_superseded && notice.state == "ambiguous"));
+    let permit = office.permit_expiring_in(20).await;
+    office.transport(permit, "ambiguous").await;
+    office.correct(permit, |p| p.contacts.push(contact("agent", "bo@example.org"))).await;
+    let before = office.notice(permit, "expires-30d").await;
+    office.renew(permit, office.in_days(400)).await;
+    let renewed = office.notices(permit).await.into_iter().find(|notice| notice.id == before.id).expect("it stays");
+    assert_eq!((renewed.state.as_str(), renewed.is_superseded), ("ambiguous", true), "not to be sent again");
+    assert_eq!(renewed.reason_code.as_deref(), Some("period_changed"));
+    office.correct(permit, |p| p.expires_on = office.in_days(20)).await;
+    let back = office.notices(permit).await.into_iter().find(|notice| notice.id == before.id).expect("it stays");
+    assert!(!back.is_superseded, "owed again");
+    let copies: Vec<_> = back.deliveries.iter().map(|d| (d.recipient_key.as_str(), d.state.as_str())).collect();
+    assert_eq!(copies, [("ada@example.org", "ambiguous"), ("bo@example.org", "pending")]);
     office.close().await;
 }

@@ -57,6 +57,8 @@ CREATE INDEX permits_expiring_idx ON permits (expires_on, id)
     INCLUDE (permit_type, takes_effect_on, notices_from, notices_paused_until, period_since)
     WHERE status = 'active' AND archived_at IS NULL;
 CREATE INDEX permits_permit_type_idx ON permits (permit_type);
+-- A scan judges every permit whose pause has ended since the last one.
+CREATE INDEX permits_paused_idx ON permits (notices_paused_until) WHERE notices_paused_until IS NOT NULL;
 
 CREATE TABLE contacts (
     id        uuid    NOT NULL CONSTRAINT contacts_pkey PRIMARY KEY,

@@ -53,7 +53,7 @@ CREATE INDEX notices_scan_id_idx ON notices (scan_id) WHERE state = 'held';
 CREATE INDEX notices_revivable_idx ON notices (permit_id)
     WHERE superseded_at IS NOT NULL
       AND reason_code IN ('period_changed', 'not_active', 'paused', 'archived', 'step_removed', 'not_owed')
-      AND state IN ('superseded', 'pending', 'held');
+      AND state IN ('superseded', 'pending', 'held', 'ambiguous');
 
 CREATE TABLE deliveries (
     id              uuid        NOT NULL CONSTRAINT deliveries_pkey PRIMARY KEY,
@@ -188,23 +188,28 @@ COMMENT ON TABLE  attempt_messages IS 'The exact bytes of each attempt; removed 
 COMMENT ON COLUMN attempt_messages.attempt_id IS 'The attempt.';
 COMMENT ON COLUMN attempt_messages.content IS 'The message as handed over, CRLF line ends, before dot-stuffing.';
 
--- An outcome is written once. One exception: what a lost owner left is replaced by what the owner saw,
--- as long as nobody has resolved it.
+-- An outcome is written once, with its reason and the hash of what was sent; so is a resolution, with who found it
+-- out and how. One exception: what a lost owner left is replaced by what the owner saw, as long as nobody has
+-- resolved it.
 CREATE FUNCTION attempts_guard_outcome() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF NEW.outcome IS DISTINCT FROM OLD.outcome
+    IF (NEW.outcome, NEW.reason, NEW.payload_sha256) IS DISTINCT FROM (OLD.outcome, OLD.reason, OLD.payload_sha256)
        AND OLD.outcome <> 'sending'
-       AND NOT (OLD.outcome = 'ambiguous' AND OLD.reason IS NOT DISTINCT FROM 'owner_lost' AND OLD.resolution IS NULL) THEN
+       AND NOT (OLD.outcome = 'ambiguous' AND OLD.reason IS NOT DISTINCT FROM 'owner_lost' AND OLD.resolution IS NULL
+                AND NEW.outcome <> 'sending') THEN
         RAISE EXCEPTION 'attempt % already ended as %', OLD.id, OLD.outcome
             USING ERRCODE = 'check_violation', CONSTRAINT = 'attempts_outcome_written_once';
     END IF;
-    IF OLD.resolution IS NOT NULL AND NEW.resolution IS DISTINCT FROM OLD.resolution THEN
+    IF OLD.resolution IS NOT NULL
+       AND (NEW.resolution, NEW.resolved_by, NEW.resolution_reason, NEW.resolved_at)
+           IS DISTINCT FROM (OLD.resolution, OLD.resolved_by, OLD.resolution_reason, OLD.resolved_at) THEN
         RAISE EXCEPTION 'attempt % is already resolved as %', OLD.id, OLD.resolution
             USING ERRCODE = 'check_violation', CONSTRAINT = 'attempts_resolution_written_once';
     END IF;
     RETURN NEW;
 END $$;
-CREATE TRIGGER attempts_guard_outcome BEFORE UPDATE OF outcome, resolution ON attempts
+CREATE TRIGGER attempts_guard_outcome
+    BEFORE UPDATE OF outcome, reason, payload_sha256, resolution, resolved_by, resolution_reason, resolved_at ON attempts
     FOR EACH ROW EXECUTE FUNCTION attempts_guard_outcome();
 
 -- "sent" is never a bare word: an accepted attempt or a resolution stands behind it.

@@ -77,26 +77,25 @@ async fn answer_all(
 ) -> Vec<Option<GateAnswer>> {
     match ask_store(rules, boot_id, requests).await {
         Ok(answers) => answers.into_iter().map(Some).collect(),
-        Err(error) => {
+        Err(error) if error.is_transient() => {
             tracing::warn!(requests = requests.len(), "the gate did not answer: {error}");
-            // The COMMIT may have gone through without an answer: whatever is there was not sent.
+            // The COMMIT may have gone through without an answer: whatever is there was not sent. Should it still
+            // be on its way, settling waits for the lock that it holds on the delivery.
             for request in requests {
                 settle.leave(not_sent(request)).await;
             }
-            if requests.len() == 1 || error.is_transient() {
-                return vec![None; requests.len()];
-            }
+            vec![None; requests.len()]
+        }
+        Err(error) if requests.len() == 1 => {
+            let delivery = requests[0].delivery_id;
+            tracing::error!(%delivery, "the gate refused a delivery: {error}");
+            vec![None]
+        }
+        // The database said no, so nothing of this batch was written.
+        Err(_) => {
             let mut answers = Vec::with_capacity(requests.len());
             for request in requests {
-                // The id of an attempt that may exist is not used again.
-                let again = GateRequest { attempt_id: Uuid::now_v7(), ..request.clone() };
-                let answer = ask_store(rules, boot_id, std::slice::from_ref(&again)).await;
-                let opened = matches!(answer.as_deref(), Ok([GateAnswer::Open(_)]));
-                if opened {
-                    // The sender knows the first id only, so this one is closed and the delivery tried again.
-                    settle.leave(not_sent(&again)).await;
-                }
-                answers.push(answer.ok().and_then(|a| a.first().copied()).filter(|_| !opened));
+                answers.extend(Box::pin(answer_all(rules, settle, boot_id, std::slice::from_ref(request))).await);
             }
             answers
         }
@@ -163,14 +162,20 @@ async fn settle_all(rules: &DispatchRules, settlements: &[Settlement]) -> Vec<Op
     loop {
         match settle_in_store(rules, settlements).await {
             Ok(settled) => return settled.into_iter().map(Some).collect(),
-            Err(error) if error.is_transient() => {
+            // Whatever is not about these results will end: the database is away, full, or being restored.
+            Err(error) if !error.is_refusal() => {
                 tracing::warn!(waiting = settlements.len(), "results wait for the database: {error}");
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(longest);
             }
             Err(error) if settlements.len() == 1 => {
-                tracing::error!(attempt = %settlements[0].attempt_id, "a result cannot be recorded: {error}");
-                return vec![None];
+                let attempt = settlements[0].attempt_id;
+                tracing::error!(%attempt, "a result cannot be recorded: {error}");
+                if settlements[0].reason.as_deref() == Some(CANNOT_RECORD) {
+                    return vec![None];
+                }
+                // Better nobody knows than that it seems to be under way for ever.
+                return Box::pin(settle_all(rules, &[unrecordable(&settlements[0])])).await;
             }
             Err(_) => {
                 let mut settled = Vec::with_capacity(settlements.len());
@@ -180,6 +185,23 @@ async fn settle_all(rules: &DispatchRules, settlements: &[Settlement]) -> Vec<Op
                 return settled;
             }
         }
+    }
+}
+
+/// Reason of an attempt whose real end the database would not take.
+const CANNOT_RECORD: &str = "cannot_record";
+
+fn unrecordable(settlement: &Settlement) -> Settlement {
+    Settlement {
+        attempt_id: settlement.attempt_id,
+        delivery_id: settlement.delivery_id,
+        outcome: Outcome::Ambiguous,
+        transport_fault: false,
+        reason: Some(CANNOT_RECORD.to_owned()),
+        phase: settlement.phase,
+        smtp_code: settlement.smtp_code,
+        enhanced_code: None,
+        response: None,
     }
 }
 

@@ -1,16 +1,20 @@
 //! The feeder: takes over from the dead, and leases what is due for the senders.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{DispatchRules, Membership, Tally, membership::Held, service::TransportState};
-use crate::store::{
-    Result,
-    leases::{Lease, Leased, give_back, lease_due, read_leased},
-    recovery::recover,
+use crate::{
+    domain::notice::ReasonCode,
+    store::{
+        Moment, PgConnection, Result,
+        leases::{Lease, Leased, Unreadable, give_back, lease_due, read_leased},
+        processes::is_alive,
+        recovery::{Recovered, end_unsent, recover},
+    },
 };
 
 /// Looks for due deliveries at least this often; notifications only make it earlier.
@@ -39,6 +43,17 @@ pub(super) enum Stay {
     UntilDone,
 }
 
+/// What one look for due deliveries found.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    /// Something, and it was handed out or given back.
+    Some,
+    /// Nothing that is due.
+    Nothing,
+    /// That the others take this process for dead.
+    Dead(Uuid),
+}
+
 pub(super) struct Feeder {
     pub(super) rules: DispatchRules,
     pub(super) membership: Arc<Membership>,
@@ -54,16 +69,19 @@ impl Feeder {
     pub(super) async fn run(self, queue: mpsc::Sender<Work>, stay: Stay) -> Result<()> {
         let mut setbacks = 0;
         while !self.stop.is_cancelled() {
-            if stay == Stay::UntilDone && self.transport.is_down() {
-                break;
+            if stay == Stay::UntilDone && self.transport.has_failed() {
+                return Ok(());
             }
             if self.stop.run_until_cancelled(self.transport.wait_until_up()).await.is_none() {
-                break;
+                return Ok(());
             }
             match self.feed(&queue).await {
-                Ok(0) if stay == Stay::UntilDone => break,
-                Ok(0) => self.rest().await,
-                Ok(_) => setbacks = 0,
+                Ok(Found::Nothing) if stay == Stay::UntilDone => return Ok(()),
+                Ok(Found::Nothing) => self.rest().await,
+                Ok(Found::Dead(boot_id)) => {
+                    self.stop.run_until_cancelled(self.membership.come_back(boot_id)).await;
+                }
+                Ok(Found::Some) => setbacks = 0,
                 Err(error) => {
                     tracing::warn!("nothing could be leased: {error}");
                     setbacks += 1;
@@ -85,32 +103,24 @@ impl Feeder {
         }
     }
 
-    /// Leases one batch and hands it out; says how many it leased.
-    async fn feed(&self, queue: &mpsc::Sender<Work>) -> Result<usize> {
+    /// Leases one batch and hands it out.
+    async fn feed(&self, queue: &mpsc::Sender<Work>) -> Result<Found> {
         let moment = self.rules.moment().await?;
         let mut connection = self.rules.pool.acquire().await?;
-        let recovered = recover(&mut connection, moment.now).await?;
-        if recovered != crate::store::recovery::Recovered::default() {
-            self.tally.add_ambiguous(recovered.ambiguous);
-            let (ambiguous, freed, held) = (recovered.ambiguous, recovered.freed, recovered.held);
-            tracing::warn!(ambiguous, freed, held, "took over from a process that died");
-        }
+        self.take_over(&mut connection, moment).await?;
         if !self.rules.window_is_open(moment) {
-            return Ok(0);
+            return Ok(Found::Nothing);
         }
         let boot_id = self.membership.boot_id();
-        let limit = self.rules.concurrency as i64 * 2;
-        let leases = lease_due(&mut connection, boot_id, moment.now, limit).await?;
-        let held: Vec<Held> = leases.iter().map(|lease| self.membership.hold(lease.token)).collect();
-        let work = read_leased(&mut connection, &leases).await?;
+        let held = self.lease(&mut connection, boot_id, moment).await?;
+        if held.is_empty() {
+            let alive = is_alive(&mut connection, boot_id).await?;
+            return Ok(if alive { Found::Nothing } else { Found::Dead(boot_id) });
+        }
+        let work = self.read(&mut connection, boot_id, held, moment).await?;
         drop(connection);
-        let count = leases.len();
-        let mut held: std::collections::HashMap<Uuid, Held> =
-            leases.iter().map(|lease| lease.token).zip(held).collect();
         let mut not_taken = Vec::new();
-        for leased in work {
-            let Some(held) = held.remove(&leased.token) else { continue };
-            let work = Work { leased, boot_id, held };
+        for work in work {
             let handed = self.stop.run_until_cancelled(queue.reserve()).await;
             match handed {
                 Some(Ok(place)) if !self.transport.is_down() => place.send(work),
@@ -121,6 +131,60 @@ impl Feeder {
             let mut connection = self.rules.pool.acquire().await?;
             give_back(&mut connection, &not_taken, None).await?;
         }
-        Ok(count)
+        Ok(Found::Some)
+    }
+
+    async fn take_over(&self, connection: &mut PgConnection, moment: Moment) -> Result<()> {
+        let recovered = recover(connection, moment.now).await?;
+        if recovered != Recovered::default() {
+            self.tally.add_ambiguous(recovered.ambiguous);
+            let (ambiguous, freed, held) = (recovered.ambiguous, recovered.freed, recovered.held);
+            tracing::warn!(ambiguous, freed, held, "took over from a process that died");
+        }
+        Ok(())
+    }
+
+    /// Leases a batch and notes that it is held.
+    async fn lease(&self, connection: &mut PgConnection, boot_id: Uuid, moment: Moment) -> Result<Vec<(Lease, Held)>> {
+        let _leasing = self.membership.leasing().await;
+        let limit = self.rules.concurrency as i64 * 2;
+        let leases = lease_due(connection, boot_id, moment.now, limit).await?;
+        Ok(leases.into_iter().map(|lease| (lease, self.membership.hold(lease.token))).collect())
+    }
+
+    /// Reads what was leased; what cannot be read ends here.
+    async fn read(
+        &self,
+        connection: &mut PgConnection,
+        boot_id: Uuid,
+        held: Vec<(Lease, Held)>,
+        moment: Moment,
+    ) -> Result<Vec<Work>> {
+        let leases: Vec<Lease> = held.iter().map(|(lease, _)| *lease).collect();
+        let mut held: HashMap<Uuid, Held> = held.into_iter().map(|(lease, held)| (lease.token, held)).collect();
+        let mut work = Vec::with_capacity(leases.len());
+        for read in read_leased(connection, &leases).await? {
+            match read {
+                Ok(mail) => {
+                    let Some(held) = held.remove(&mail.token) else { continue };
+                    work.push(Work { leased: mail, boot_id, held });
+                }
+                Err(unreadable) => self.end_unreadable(connection, &unreadable, moment).await?,
+            }
+        }
+        Ok(work)
+    }
+
+    async fn end_unreadable(
+        &self,
+        connection: &mut PgConnection,
+        unreadable: &Unreadable,
+        moment: Moment,
+    ) -> Result<()> {
+        let Unreadable { lease, permit_id, fault } = unreadable;
+        tracing::error!(delivery = %lease.delivery_id, permit = %permit_id, "a delivery cannot be read: {fault}");
+        self.tally.refused(ReasonCode::CannotCompose);
+        let ending = [(*lease, ReasonCode::CannotCompose)];
+        end_unsent(connection, &ending, Some(&fault.to_string()), moment.now).await
     }
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use nix::time::{ClockId, clock_gettime};
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -49,6 +50,12 @@ pub struct Membership {
     life: Mutex<Life>,
     /// Tokens of leases that tasks of this process hold.
     held: Mutex<std::collections::HashSet<Uuid>>,
+    /// Held while leases are taken and not yet noted in `held`, and while unknown ones are freed.
+    leasing: tokio::sync::Mutex<()>,
+    /// Poked when the row should be renewed at once.
+    hurry: Notify,
+    /// The present boot id, for those who wait for another.
+    born: watch::Sender<Uuid>,
 }
 
 impl Membership {
@@ -56,7 +63,9 @@ impl Membership {
     pub async fn join(member: Member) -> Result<Arc<Self>> {
         let mut connection = connect(&member.direct_url, Purpose::Work).await?;
         let life = register(&mut connection, &member).await?;
-        Ok(Arc::new(Self { member, life: Mutex::new(life), held: Mutex::default() }))
+        let born = watch::Sender::new(life.boot_id);
+        let (held, leasing, hurry) = Default::default();
+        Ok(Arc::new(Self { member, life: Mutex::new(life), held, leasing, hurry, born }))
     }
 
     /// The present boot id.
@@ -75,6 +84,19 @@ impl Membership {
         })
     }
 
+    /// Keeps leases that are being taken from being freed as unknown, until the guard is dropped.
+    pub(super) async fn leasing(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.leasing.lock().await
+    }
+
+    /// Waits until this process, found dead under `boot_id`, is back under a new one.
+    pub(super) async fn come_back(&self, boot_id: Uuid) {
+        let mut born = self.born.subscribe();
+        self.hurry.notify_one();
+        // The sender lives as long as we do.
+        let _ = born.wait_for(|present| *present != boot_id).await;
+    }
+
     /// Notes that a task holds this lease, until the guard is dropped.
     pub(super) fn hold(self: &Arc<Self>, token: Uuid) -> Held {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(token);
@@ -85,7 +107,12 @@ impl Membership {
     pub async fn keep_alive(self: Arc<Self>, stop: CancellationToken) {
         let period = (self.member.lease / 6).min(Duration::from_secs(10));
         let mut connection = None;
-        while stop.run_until_cancelled(tokio::time::sleep(period)).await.is_some() {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.hurry.notified() => {}
+                () = tokio::time::sleep(period) => {}
+            }
             let limit = self.member.lease / 3;
             match tokio::time::timeout(limit, self.renew(&mut connection)).await {
                 Ok(Ok(())) => {}
@@ -113,8 +140,12 @@ impl Membership {
         } else {
             let life = register(connection, &self.member).await?;
             tracing::warn!(old = %boot_id, new = %life.boot_id, "this process was taken for dead and came back anew");
+            let born = life.boot_id;
             *self.life() = life;
+            self.born.send_replace(born);
         }
+        // Leases that are just being taken are noted in a moment; the next renewal comes soon enough.
+        let Ok(_leasing) = self.leasing.try_lock() else { return Ok(()) };
         let held: Vec<Uuid> = self.held.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
         let freed = free_unknown(connection, self.boot_id(), &held).await?;
         if freed > 0 {

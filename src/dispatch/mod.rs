@@ -13,6 +13,7 @@
 
 mod clerk;
 mod feeder;
+mod finish;
 mod membership;
 mod sender;
 mod service;

@@ -2,10 +2,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::Instant,
 };
 
@@ -17,11 +14,13 @@ use super::{
     DispatchRules, Membership, Tally,
     clerk::{GateClerk, SettleClerk},
     feeder::Work,
+    finish::FinalStep,
     service::TransportState,
 };
 use crate::{
     domain::{
         attempt::{Outcome, Phase, STOPPED},
+        delivery::DeliveryState,
         notice::ReasonCode,
     },
     mail::{Composed, Ended, NoticeMail, Session, compose},
@@ -30,7 +29,7 @@ use crate::{
         gate::{GateAnswer, GateRequest},
         leases::{Lease, Leased, give_back, read_leased},
         recovery::{end_unsent, serve_missing_copies},
-        refused::record_refused,
+        refused::{Refusal, record_refused},
         settle::Settlement,
     },
     telemetry::metrics,
@@ -50,7 +49,7 @@ pub(super) struct Sender {
     pub(super) hard: CancellationToken,
     pub(super) session: Box<dyn Session>,
     /// Set when a future of the session was dropped midway: it must not be used again.
-    pub(super) doubtful: AtomicBool,
+    pub(super) doubtful: bool,
 }
 
 /// What became of one piece of work.
@@ -74,7 +73,7 @@ impl Sender {
             if let Err(error) = self.send(work).await {
                 tracing::warn!("a delivery was left to be tried again: {error}");
             }
-            if self.doubtful.swap(false, Ordering::Relaxed) {
+            if std::mem::take(&mut self.doubtful) {
                 self.session = self.rules.mailer.session();
             }
         }
@@ -94,7 +93,9 @@ impl Sender {
                 Next::Remake => {
                     let mut connection = self.rules.pool.acquire().await?;
                     match read_leased(&mut connection, &[lease]).await?.pop() {
-                        Some(again) => leased = again,
+                        Some(Ok(again)) => leased = again,
+                        // The next lease tells what is wrong with it.
+                        Some(Err(_)) => break,
                         None => return Ok(()),
                     }
                 }
@@ -115,11 +116,21 @@ impl Sender {
             }
         };
         let started = Instant::now();
-        if let Err(ended) = self.session.offer(&message.envelope).await {
-            self.refused(leased, boot_id, &message, &ended, moment).await?;
-            log(leased, None, &ended);
+        let hard = self.hard.clone();
+        let Some(offered) = hard.run_until_cancelled(self.session.offer(&message.envelope)).await else {
+            // Nothing is accepted before the gate.
+            self.doubtful = true;
+            return Ok(Next::GiveBack);
+        };
+        if let Err(ended) = offered {
+            let state = self.refused(leased, boot_id, &message, &ended, moment).await?;
+            log(leased, None, &ended, state);
             metrics::attempt_ended(ended.outcome.as_str(), started.elapsed());
             return Ok(Next::Done);
+        }
+        if self.soft.is_cancelled() {
+            self.session.withdraw().await;
+            return Ok(Next::GiveBack);
         }
         let request = self.request(leased, &message);
         let attempt_id = request.attempt_id;
@@ -131,8 +142,8 @@ impl Sender {
         let ended = self.transmit(&message, boot_id).await;
         metrics::attempt_ended(ended.outcome.as_str(), started.elapsed());
         self.note(&ended);
-        log(leased, Some(number), &ended);
         let settled = self.settle.settle(settlement(attempt_id, leased.delivery_id, &ended)).await;
+        log(leased, Some(number), &ended, settled.as_ref().and_then(|settled| settled.state));
         if let Some(permit) = settled.and_then(|settled| settled.unserved) {
             self.serve(permit).await?;
         }
@@ -153,16 +164,21 @@ impl Sender {
         }
     }
 
-    /// Transmits, unless the stop turns hard meanwhile: then nobody can know any more.
+    /// Transmits, unless the stop turns hard meanwhile: then a final step that was not taken is given up, and
+    /// of one that was taken nobody can know any more.
     async fn transmit(&mut self, message: &Composed, boot_id: Uuid) -> Ended {
-        let may_finish = self.membership.may_finish(boot_id, self.hard.clone());
+        let step = FinalStep::default();
+        let may_finish = step.guard(self.membership.may_finish(boot_id, self.hard.clone()));
         let hard = self.hard.clone();
         tokio::select! {
             biased;
             ended = self.session.transmit(&message.envelope, message, &may_finish) => ended,
             () = hard.cancelled() => {
-                self.doubtful.store(true, Ordering::Relaxed);
-                Ended::new(Outcome::Ambiguous, Phase::Dot).because(STOPPED)
+                self.doubtful = true;
+                let given_up = step.give_up();
+                let (outcome, phase) =
+                    if given_up { (Outcome::NotSent, Phase::Body) } else { (Outcome::Ambiguous, Phase::Dot) };
+                Ended::new(outcome, phase).because(STOPPED)
             }
         }
     }
@@ -184,30 +200,37 @@ impl Sender {
         message: &Composed,
         ended: &Ended,
         moment: Moment,
-    ) -> Result<()> {
+    ) -> Result<Option<DeliveryState>> {
         self.note(ended);
         let settlement = settlement(Uuid::now_v7(), leased.delivery_id, ended);
+        let refusal = Refusal {
+            settlement: &settlement,
+            lease: Lease { delivery_id: leased.delivery_id, token: leased.token },
+            boot_id,
+            transport: self.rules.mailer.transport(),
+            message_id: &message.message_id,
+            payload_sha256: &message.sha256,
+        };
         let mut connection = self.rules.pool.acquire().await?;
-        let transport = self.rules.mailer.transport();
-        let (hash, max) = (&message.sha256, self.rules.max_attempts);
-        record_refused(&mut connection, &settlement, leased.token, boot_id, transport, hash, max, moment.now).await
+        record_refused(&mut connection, &refusal, self.rules.max_attempts, moment.now).await
     }
 
     /// What to do when the gate did not open.
     async fn turned_away(&self, leased: &Leased, answer: Option<GateAnswer>, moment: Moment) -> Result<Next> {
         Ok(match answer {
             Some(GateAnswer::Changed) => Next::Remake,
-            Some(GateAnswer::Busy) => Next::Later,
             Some(GateAnswer::Ended(reason)) => {
                 self.end(leased, reason, None, moment).await?;
                 Next::Done
             }
-            // Another owner, another life, or no answer: what we held is not ours to touch.
+            // Another owner, or ended by a change: what we held is not ours to touch.
             Some(GateAnswer::NotOurs) => {
                 self.tally.refused(ReasonCode::NotOwed);
                 Next::Done
             }
-            Some(GateAnswer::ProcessDead | GateAnswer::Open(_)) | None => Next::GiveBack,
+            Some(GateAnswer::ProcessDead | GateAnswer::Open(_)) => Next::GiveBack,
+            // No answer is later too, so that one that the gate can never answer does not come round without a pause.
+            Some(GateAnswer::Busy) | None => Next::Later,
         })
     }
 
@@ -268,23 +291,30 @@ fn settlement(attempt_id: Uuid, delivery_id: Uuid, ended: &Ended) -> Settlement 
         delivery_id,
         outcome: ended.outcome,
         transport_fault: ended.transport_fault,
-        reason: ended.reason.as_deref().map(str::to_owned),
+        reason: ended.reason.as_deref().map(storable),
         phase: ended.phase,
         smtp_code: ended.smtp_code.map(i32::from),
-        enhanced_code: ended.enhanced_code.clone(),
-        response: ended.response.clone(),
+        enhanced_code: ended.enhanced_code.as_deref().map(storable),
+        response: ended.response.as_deref().map(storable),
     }
 }
 
-fn log(leased: &Leased, attempt: Option<i32>, ended: &Ended) {
+/// Longest text of a server that is kept, in characters.
+const WORDS_MAX: usize = 2000;
+
+/// What a server said, as the database takes it: without NUL, and not without end.
+fn storable(words: &str) -> String {
+    words.chars().filter(|c| *c != '\0').take(WORDS_MAX).collect()
+}
+
+fn log(leased: &Leased, attempt: Option<i32>, ended: &Ended, state: Option<DeliveryState>) {
     let outcome = ended.outcome.as_str();
-    let state = ended.outcome.delivery_state(false, false);
     tracing::info!(
         notice_key = %leased.key,
         attempt,
         outcome,
         smtp_code = ended.smtp_code,
-        state = state.as_str(),
+        state = state.map(DeliveryState::as_str),
         "attempt ended: {outcome}"
     );
 }

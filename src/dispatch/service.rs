@@ -1,11 +1,11 @@
 //! The dispatcher: one feeder, its senders and clerks, from start to a bounded stop.
 
 use std::{
-    sync::{Arc, Mutex as StdMutex, PoisonError, atomic::AtomicBool},
+    sync::{Arc, Mutex as StdMutex, PoisonError},
     time::Duration,
 };
 
-use futures_util::FutureExt;
+use futures_util::FutureExt as _;
 use tokio::{
     sync::{Mutex, Notify, mpsc},
     task::JoinSet,
@@ -56,6 +56,11 @@ impl TransportState {
         self.lock().until.is_some_and(|until| until > Instant::now())
     }
 
+    /// Whether it failed and has not worked since, paused or not.
+    pub fn has_failed(&self) -> bool {
+        self.lock().until.is_some()
+    }
+
     pub(super) async fn wait_until_up(&self) {
         let until = self.lock().until;
         if let Some(until) = until {
@@ -92,24 +97,27 @@ impl Dispatcher {
 
     /// Sends until `soft`, then finishes what is past the gate; `hard` gives that up too.
     pub async fn run(&self, soft: CancellationToken, hard: CancellationToken) {
-        // Staying for ever, it ends only when told to.
-        let _ = self.send_all(Stay::Forever, soft, hard).await;
+        // Whoever stays for ever tries again whatever the error, so none comes out of here.
+        let _ = self.send_all(Stay::Forever, &soft, hard).await;
     }
 
     /// Tries every due delivery once and says what came of it, and whether the transport is down.
     pub async fn run_once(&self, soft: CancellationToken, hard: CancellationToken) -> Result<(Report, bool)> {
-        self.send_all(Stay::UntilDone, soft, hard).await?;
-        let mut connection = self.rules.pool.acquire().await?;
+        let once = Self { tally: Arc::default(), transport: Arc::default(), ..self.clone() };
+        once.send_all(Stay::UntilDone, &soft, hard).await?;
+        let mut connection = once.rules.pool.acquire().await?;
         let left = count_pending(&mut connection).await?;
-        Ok((self.tally.report(left.unsigned_abs()), self.transport.is_down()))
+        Ok((once.tally.report(left.unsigned_abs()), once.transport.has_failed()))
     }
 
-    async fn send_all(&self, stay: Stay, soft: CancellationToken, hard: CancellationToken) -> Result<()> {
+    async fn send_all(&self, stay: Stay, soft: &CancellationToken, hard: CancellationToken) -> Result<()> {
+        // One of our tasks that panics stops the others softly, whatever the process does about it.
+        let soft = soft.child_token();
         let (queue, taken) = mpsc::channel(1);
         let taken = Arc::new(Mutex::new(taken));
         let (settle, settling) = SettleClerk::open(self.rules.clone());
         let (gate, gating) = GateClerk::open(self.rules.clone(), settle.clone());
-        let mut tasks = JoinSet::new();
+        let mut tasks: JoinSet<Result<()>> = JoinSet::new();
         tasks.spawn(settling.map(Ok));
         tasks.spawn(gating.map(Ok));
         for _ in 0..self.rules.concurrency {
@@ -123,10 +131,9 @@ impl Dispatcher {
                 soft: soft.clone(),
                 hard: hard.clone(),
                 session: self.rules.mailer.session(),
-                doubtful: AtomicBool::new(false),
+                doubtful: false,
             };
-            let taken = Arc::clone(&taken);
-            tasks.spawn(sender.run(taken).map(Ok));
+            tasks.spawn(sender.run(Arc::clone(&taken)).map(Ok));
         }
         drop((gate, settle));
         let feeder = Feeder {
@@ -135,18 +142,26 @@ impl Dispatcher {
             transport: Arc::clone(&self.transport),
             tally: Arc::clone(&self.tally),
             wake: Arc::clone(&self.wake),
-            stop: soft,
+            stop: soft.clone(),
         };
         tasks.spawn(feeder.run(queue, stay));
+        // Only the feeder and the senders have it now: when all senders are gone the feeder must notice.
+        drop(taken);
         let mut result = Ok(());
+        let mut panic = None;
         while let Some(ended) = tasks.join_next().await {
             match ended {
-                Ok(Ok(())) => {}
-                Ok(failed) => result = failed,
-                // Whoever supervises this dispatcher stops the process; what was in flight is recovered.
-                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                Err(_) => {}
+                Ok(Err(error)) => result = Err(error),
+                Err(error) if error.is_panic() => {
+                    soft.cancel();
+                    panic = panic.or(Some(error.into_panic()));
+                }
+                Ok(Ok(())) | Err(_) => {}
             }
+        }
+        if let Some(panic) = panic {
+            // Whoever supervises this dispatcher stops the process; what the panic left in flight is recovered.
+            std::panic::resume_unwind(panic);
         }
         result
     }

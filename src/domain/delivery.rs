@@ -54,8 +54,8 @@ impl DeliveryState {
             S::Ambiguous => matches!(next, S::Pending | S::Sent | S::Failed | S::Superseded | S::Bounced),
             S::Sent => matches!(next, S::Bounced),
             S::Failed => matches!(next, S::Pending | S::Cancelled),
-            S::Suppressed => matches!(next, S::Pending),
-            S::Superseded => matches!(next, S::Pending | S::Held),
+            S::Suppressed => matches!(next, S::Pending | S::Held | S::Superseded),
+            S::Superseded => matches!(next, S::Pending | S::Held | S::Suppressed | S::Skipped),
             S::Bounced | S::Skipped | S::Cancelled => false,
         }
     }

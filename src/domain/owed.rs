@@ -56,10 +56,19 @@ impl Row {
         self.state.is_open() && self.superseded.is_none()
     }
 
-    /// Superseded for a reason that can end, with nothing sent or unknown about it.
+    /// Sent or not, nobody knows yet.
+    fn is_unresolved(&self) -> bool {
+        self.state == NoticeState::Ambiguous && self.superseded.is_none()
+    }
+
+    /// Superseded for a reason that can end, with nothing sent about it. A copy that nobody knows about stays as it
+    /// is, but its notice is owed again, and so are the other copies.
     pub fn is_revivable(&self) -> bool {
         self.superseded.is_some_and(ReasonCode::is_revivable)
-            && matches!(self.state, NoticeState::Superseded | NoticeState::Pending | NoticeState::Held)
+            && matches!(
+                self.state,
+                NoticeState::Superseded | NoticeState::Pending | NoticeState::Held | NoticeState::Ambiguous
+            )
     }
 }
 
@@ -166,8 +175,13 @@ pub fn keep_up(
 ) -> Vec<Action> {
     let barred = barred(standing, today);
     let slots = timetable(schedule, standing.expires_on, window);
-    let open = rows.iter().filter(|row| row.is_open());
-    open.filter_map(|row| upkeep(standing, schedule, &slots, barred, row, today)).collect()
+    let live = rows.iter().filter(|row| row.is_open() || row.is_unresolved());
+    live.filter_map(|row| {
+        let action = upkeep(standing, schedule, &slots, barred, row, today)?;
+        // One that nobody knows about only learns that it is no longer owed, so that it is not sent again.
+        (row.is_open() || matches!(action, Action::Supersede(..))).then_some(action)
+    })
+    .collect()
 }
 
 /// What becomes of one open notice because the permit, the schedule or the day changed.

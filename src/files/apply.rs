@@ -199,12 +199,11 @@ impl Import<'_> {
 
     /// Finds out whether a commit without an answer was one.
     async fn ask_again(&self, error: StoreError) -> Result<(), ImportError> {
-        let unknown = |_| ImportError::Unknown(self.id);
-        let mut connection = connect(self.url, Purpose::Bulk).await.map_err(unknown)?;
-        let recorded = imports::is_recorded(&mut connection, self.id).await;
-        match recorded.map_err(|_| ImportError::Unknown(self.id))? {
-            true => Ok(()),
-            false => Err(error.into()),
+        let unknown = ImportError::Unknown(self.id);
+        let Ok(mut connection) = connect(self.url, Purpose::Bulk).await else { return Err(unknown) };
+        match imports::is_recorded(&mut connection, self.id).await {
+            Ok(recorded) => recorded.then_some(()).ok_or_else(|| error.into()),
+            Err(_) => Err(unknown),
         }
     }
 

@@ -12,13 +12,13 @@ use uuid::Uuid;
 use super::{ScanReport, ScanRequest, ScanRules};
 use crate::{
     domain::{
-        owed::{Action, Verdict, judge},
+        owed::{Verdict, judge},
         schedule::Schedule,
     },
     store::{
         PgConnection, Result, StoreError,
-        cases::{Case, Hold, load_cases, load_suppressed},
-        claims::{self, Counts, Judged, Writing, follow_addresses},
+        cases::{Case, Hold, Suppressed, load_cases, load_suppressed},
+        claims::{self, Counts, Judged, Writing, follow_addresses, mailable, makes_pending},
         clock::database_now,
         connect::{Purpose, connect},
         owing::{Sight, find_candidates},
@@ -177,10 +177,11 @@ async fn exceeds_limit(
     let schedules = load_schedules(&mut *connection).await?;
     let mut wanted = 0;
     for batch in permits.chunks(BATCH) {
-        for case in load_cases(connection, batch, Hold::Look).await? {
-            let actions = decide(rules, scan, &case, &schedules).actions;
-            wanted +=
-                actions.iter().filter(|action| matches!(action, Action::Claim(..) | Action::Revive(..))).count() as u64;
+        let cases = load_cases(connection, batch, Hold::Look).await?;
+        let suppressed = load_suppressed(connection, &cases).await?;
+        for case in &cases {
+            let actions = decide(rules, scan, case, &schedules, &suppressed).actions;
+            wanted += actions.iter().filter(|action| makes_pending(action)).count() as u64;
         }
         if wanted > rules.claim_limit {
             return Ok(true);
@@ -189,10 +190,17 @@ async fn exceeds_limit(
     Ok(false)
 }
 
-pub(super) fn decide(rules: &ScanRules, scan: &NewScan, case: &Case, schedules: &Schedules) -> Verdict {
+pub(super) fn decide(
+    rules: &ScanRules,
+    scan: &NewScan,
+    case: &Case,
+    schedules: &Schedules,
+    suppressed: &Suppressed,
+) -> Verdict {
     let nothing = Schedule::default();
     let schedule = schedules.get(&case.permit_type).unwrap_or(&nothing);
-    judge(&case.standing, schedule, &case.rows, scan.moment.today, rules.window.as_ref())
+    let verdict = judge(&case.standing, schedule, &case.rows, scan.moment.today, rules.window.as_ref());
+    Verdict { actions: mailable(case, verdict.actions, suppressed), already: verdict.already }
 }
 
 async fn claim_batch(
@@ -206,7 +214,7 @@ async fn claim_batch(
     let schedules = keep_schedules(&mut transaction).await?;
     let cases = load_cases(&mut transaction, permits, Hold::Share).await?;
     let suppressed = load_suppressed(&mut transaction, &cases).await?;
-    let verdicts: Vec<Verdict> = cases.iter().map(|case| decide(rules, scan, case, &schedules)).collect();
+    let verdicts: Vec<Verdict> = cases.iter().map(|case| decide(rules, scan, case, &schedules, &suppressed)).collect();
     let judged: Vec<Judged<'_>> =
         cases.iter().zip(&verdicts).map(|(case, verdict)| Judged { case, actions: &verdict.actions }).collect();
     let now = rules.moment(database_now(&mut *transaction).await?, None).now;

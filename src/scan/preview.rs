@@ -16,7 +16,7 @@ use crate::{
     },
     store::{
         Result,
-        cases::{Case, Hold, load_cases},
+        cases::{Case, Hold, load_cases, load_suppressed},
         claims::Counts,
         clock::database_now,
         connect::{Purpose, connect},
@@ -74,9 +74,11 @@ pub async fn dry_run(rules: &ScanRules, request: ScanRequest) -> Result<ScanRepo
     let schedules = load_schedules(&mut connection).await?;
     let mut items = Vec::new();
     for batch in candidates.permits.chunks(BATCH) {
-        for case in load_cases(&mut connection, batch, Hold::Look).await? {
-            let verdict = decide(rules, &scan, &case, &schedules);
-            items.extend(verdict.actions.iter().filter_map(|action| item(&case, action)));
+        let cases = load_cases(&mut connection, batch, Hold::Look).await?;
+        let suppressed = load_suppressed(&mut connection, &cases).await?;
+        for case in &cases {
+            let verdict = decide(rules, &scan, case, &schedules, &suppressed);
+            items.extend(verdict.actions.iter().filter_map(|action| item(case, action)));
         }
     }
     let counts = count(&items, candidates.already, rules.claim_limit);
@@ -94,7 +96,7 @@ fn count(items: &[Item], already: u64, limit: u64) -> Counts {
         revived,
         superseded: of(Would::Supersede),
         skipped: of(Would::Skip),
-        held: if exceeds { claimed } else { 0 },
+        held: if exceeds { claimed + revived } else { 0 },
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Case {
     pub standing: Standing,
     /// Who gets copies, the holder first.
     pub recipients: Vec<Recipient>,
-    /// Notices of the present period, and open ones of others.
+    /// Notices of the present period, and open or unresolved ones of others.
     pub rows: Vec<Row>,
 }
 
@@ -89,11 +89,11 @@ pub async fn lock_permits(connection: &mut PgConnection, permits: &[Uuid]) -> Re
     Ok(())
 }
 
-/// Locks the notices of the permits' present periods and the open ones of others, then their deliveries.
+/// Locks the notices of the permits' present periods and the open or unresolved ones of others, then their deliveries.
 async fn lock_notices(connection: &mut PgConnection, permits: &[Uuid]) -> Result<()> {
     let notices = sqlx::query_scalar!(
         "SELECT n.id FROM notices n JOIN permits p ON p.id = n.permit_id
-         WHERE n.permit_id = ANY ($1) AND (n.expires_on = p.expires_on OR n.state IN ('pending', 'held'))
+         WHERE n.permit_id = ANY ($1) AND (n.expires_on = p.expires_on OR n.state IN ('pending', 'held', 'ambiguous'))
          ORDER BY n.id FOR NO KEY UPDATE OF n",
         permits,
     )
@@ -180,7 +180,7 @@ async fn read_notices(connection: &mut PgConnection, permits: &[Uuid], cases: &m
         "SELECT n.id, n.permit_id, n.notice_type, n.class, n.expires_on, n.due_on, n.send_by, n.brought_forward,
                 n.in_advance, n.state, n.reason_code, n.superseded_at
          FROM notices n JOIN permits p ON p.id = n.permit_id
-         WHERE n.permit_id = ANY ($1) AND (n.expires_on = p.expires_on OR n.state IN ('pending', 'held'))
+         WHERE n.permit_id = ANY ($1) AND (n.expires_on = p.expires_on OR n.state IN ('pending', 'held', 'ambiguous'))
          ORDER BY n.permit_id, n.id",
         permits,
     )

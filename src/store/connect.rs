@@ -50,8 +50,11 @@ impl Purpose {
 
     fn options(self, url: &str) -> Result<PgConnectOptions, sqlx::Error> {
         let keepalive = [("tcp_keepalives_idle", "30"), ("tcp_user_timeout", "30000")];
+        let options: PgConnectOptions = url.parse()?;
+        // What the URL itself says in `options` stands, such as another `idle_session_timeout`.
+        let own = options.get_options().unwrap_or_default().to_owned();
         let settings = self.settings().iter().copied().chain(keepalive);
-        Ok(url.parse::<PgConnectOptions>()?.options(settings))
+        Ok(options.options(settings.filter(|(name, _)| !own.contains(&format!("{name}=")))))
     }
 }
 
@@ -95,6 +98,12 @@ pub fn is_transient(error: &sqlx::Error) -> bool {
         }),
         _ => false,
     }
+}
+
+/// Whether the database looked at the data and said no: a value or a constraint.
+pub fn is_refusal(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    code.is_some_and(|code| ["22", "23"].iter().any(|class| code.starts_with(class)))
 }
 
 /// Name of the constraint that refused, if one did.

@@ -3,13 +3,13 @@
 //! It never waits for a lock. Each condition that fails has its own answer; who is let through has an attempt
 //! recorded as `sending`, with the hash and the exact bytes, in the same transaction.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use chrono::{DateTime, NaiveDate, Utc};
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
-use super::{Moment, Result, cases::is_on_permit};
+use super::{Moment, Result, cases::is_on_permit, processes::is_alive};
 use crate::domain::{
     attempt::Transport,
     notice::ReasonCode,
@@ -87,12 +87,6 @@ pub async fn open_gates(
     Ok(answers)
 }
 
-async fn is_alive(connection: &mut PgConnection, boot_id: Uuid) -> Result<bool> {
-    let alive =
-        sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM living_processes WHERE boot_id = $1) AS "alive!""#, boot_id);
-    Ok(alive.fetch_one(connection).await?)
-}
-
 struct PermitFacts {
     version: i64,
     barred: Option<NotOwed>,
@@ -146,7 +140,7 @@ async fn lock_deliveries(
     let ids: Vec<Uuid> = unlocked.map(|request| request.delivery_id).collect();
     // The recipient is compared with the permit as it is now, whatever the version says: a belt to the braces.
     let rows = sqlx::query!(
-        r#"SELECT d.id, d.lease_token, d.state, n.send_by, n.superseded_at, n.reason_code, d.recipient_key,
+        r#"SELECT d.id, d.lease_token, d.state, n.send_by, n.expires_on = p.expires_on AS "present_period!", n.superseded_at, n.reason_code, d.recipient_key,
                   p.holder_email,
                   ARRAY(SELECT c.email FROM contacts c WHERE c.permit_id = p.id AND c.email IS NOT NULL)
                       AS "contact_emails!",
@@ -163,7 +157,11 @@ async fn lock_deliveries(
         let facts = DeliveryFacts {
             token: row.lease_token,
             is_pending: row.state == "pending",
-            superseded: row.superseded_at.map(|_| reason.unwrap_or(ReasonCode::NotOwed)),
+            // A retry or a resolution may bring back a copy whose notice no change could end.
+            superseded: row
+                .superseded_at
+                .map(|_| reason.unwrap_or(ReasonCode::NotOwed))
+                .or((!row.present_period).then_some(ReasonCode::PeriodChanged)),
             send_by: row.send_by,
             on_permit: is_on_permit(&row.recipient_key, row.holder_email.as_deref(), &row.contact_emails),
             suppressed: row.suppressed,
@@ -258,10 +256,4 @@ async fn mark_sending(connection: &mut PgConnection, requests: &[&GateRequest], 
     .execute(connection)
     .await?;
     Ok(())
-}
-
-/// What became of attempts whose gate's COMMIT got no answer: those that are there, and were left open.
-pub async fn find_attempts(connection: &mut PgConnection, attempts: &[Uuid]) -> Result<HashSet<Uuid>> {
-    let found = sqlx::query_scalar!("SELECT id FROM attempts WHERE id = ANY ($1) AND outcome = 'sending'", attempts);
-    Ok(found.fetch_all(connection).await?.into_iter().collect())
 }

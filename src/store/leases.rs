@@ -63,7 +63,19 @@ pub struct Lease {
     pub token: Uuid,
 }
 
-/// Leases up to `limit` due deliveries, the earliest `send_by` first. Rows that others lock are passed over.
+/// What cannot be read as a mail: one delivery's own fault, for its own end.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// The lease.
+    pub lease: Lease,
+    /// The notice's permit.
+    pub permit_id: Uuid,
+    /// What is wrong.
+    pub fault: super::StoreError,
+}
+
+/// Leases up to `limit` due deliveries, the earliest `send_by` first. Rows that others lock are passed over, and
+/// a process that is dead for the others leases nothing.
 pub async fn lease_due(
     connection: &mut PgConnection,
     boot_id: Uuid,
@@ -75,6 +87,7 @@ pub async fn lease_due(
         r#"WITH due AS (
                SELECT id FROM deliveries
                WHERE state = 'pending' AND channel = 'email' AND next_attempt_at <= $2 AND lease_owner IS NULL
+                 AND EXISTS (SELECT FROM living_processes WHERE boot_id = $1)
                ORDER BY send_by, id LIMIT $3 FOR UPDATE SKIP LOCKED)
            UPDATE deliveries d SET lease_token = gen_random_uuid(), lease_owner = $1
            FROM due WHERE d.id = due.id
@@ -86,15 +99,23 @@ pub async fn lease_due(
     Ok(leases.fetch_all(connection).await?)
 }
 
-/// Reads what the mails of leased deliveries show, as it is now. A delivery whose lease is gone is left out.
-pub async fn read_leased(connection: &mut PgConnection, leases: &[Lease]) -> Result<Vec<Leased>> {
+/// Reads what the mails of leased deliveries show, as it is now. A delivery whose lease is gone is left out; one
+/// that cannot be read is told apart, so that it does not stop the rest.
+pub async fn read_leased(connection: &mut PgConnection, leases: &[Lease]) -> Result<Vec<Result<Leased, Unreadable>>> {
     let ids: Vec<Uuid> = leases.iter().map(|lease| lease.delivery_id).collect();
     let tokens: Vec<Uuid> = leases.iter().map(|lease| lease.token).collect();
-    let rows = sqlx::query!(
+    let rows = sqlx::query_as!(
+        Row,
         r#"SELECT d.id, d.lease_token AS "token!", d.notice_id, n.permit_id, n.notice_type, n.expires_on, n.class,
                   n.due_on, d.recipient AS "recipient!", d.recipient_name, d.role, d.language, d.copy, d.message_id,
-                  p.version, p.permit_number, t.name AS permit_type, p.holder_name, p.site_address, p.description,
-                  t.renewal_url, t.office_contact, t.grace_days
+                  p.version, p.permit_number, t.name AS permit_type, p.holder_name, p.holder_email,
+                  p.holder_language, p.site_address, p.description, t.renewal_url, t.office_contact, t.grace_days,
+                  ARRAY(SELECT c.email FROM contacts c WHERE c.permit_id = p.id AND c.email IS NOT NULL
+                        ORDER BY c.position) AS "contact_emails!",
+                  ARRAY(SELECT c.name FROM contacts c WHERE c.permit_id = p.id AND c.email IS NOT NULL
+                        ORDER BY c.position) AS "contact_names!",
+                  ARRAY(SELECT c.language FROM contacts c WHERE c.permit_id = p.id AND c.email IS NOT NULL
+                        ORDER BY c.position) AS "contact_languages!"
            FROM unnest($1::uuid[], $2::uuid[]) AS lease (id, token)
            JOIN deliveries d ON d.id = lease.id AND d.lease_token = lease.token
            JOIN notices n ON n.id = d.notice_id
@@ -106,40 +127,97 @@ pub async fn read_leased(connection: &mut PgConnection, leases: &[Lease]) -> Res
     )
     .fetch_all(connection)
     .await?;
-    let work = rows.into_iter().map(|row| {
-        let address: EmailAddress = row
+    let read = rows.into_iter().map(|row| {
+        let (lease, permit_id) = (Lease { delivery_id: row.id, token: row.token }, row.permit_id);
+        row.into_leased().map_err(|fault| Unreadable { lease, permit_id, fault })
+    });
+    Ok(read.collect())
+}
+
+struct Row {
+    id: Uuid,
+    token: Uuid,
+    notice_id: Uuid,
+    permit_id: Uuid,
+    notice_type: String,
+    expires_on: NaiveDate,
+    class: String,
+    due_on: NaiveDate,
+    recipient: String,
+    recipient_name: String,
+    role: String,
+    language: String,
+    copy: i32,
+    message_id: Option<String>,
+    version: i64,
+    permit_number: String,
+    permit_type: String,
+    holder_name: String,
+    holder_email: Option<String>,
+    holder_language: String,
+    site_address: Option<String>,
+    description: Option<String>,
+    renewal_url: Option<String>,
+    office_contact: Option<String>,
+    grace_days: i32,
+    contact_emails: Vec<String>,
+    contact_names: Vec<String>,
+    contact_languages: Vec<String>,
+}
+
+impl Row {
+    fn into_leased(self) -> Result<Leased> {
+        let recipient = self.recipient()?;
+        Ok(Leased {
+            delivery_id: self.id,
+            token: self.token,
+            notice_id: self.notice_id,
+            key: NoticeKey {
+                permit_id: self.permit_id,
+                notice_type: parse_notice_type(&self.notice_type)?,
+                expires_on: self.expires_on,
+            },
+            class: self.class.parse()?,
+            due_on: self.due_on,
+            recipient,
+            copy: self.copy,
+            message_id: self.message_id,
+            version: self.version,
+            permit_number: self.permit_number,
+            permit_type: self.permit_type,
+            holder_name: self.holder_name,
+            site_address: self.site_address,
+            description: self.description,
+            renewal_url: self.renewal_url,
+            office_contact: self.office_contact,
+            grace_days: self.grace_days,
+        })
+    }
+
+    /// The recipient under the name and language that the permit has for the address now; the delivery's own are
+    /// those of the day it was claimed, and serve only for an address that has left the permit.
+    fn recipient(&self) -> Result<Recipient> {
+        let address: EmailAddress = self
             .recipient
             .parse()
             .map_err(|error| super::StoreError::Invalid { field: "recipient", why: format!("{error}") })?;
-        Ok(Leased {
-            delivery_id: row.id,
-            token: row.token,
-            notice_id: row.notice_id,
-            key: NoticeKey {
-                permit_id: row.permit_id,
-                notice_type: parse_notice_type(&row.notice_type)?,
-                expires_on: row.expires_on,
-            },
-            class: row.class.parse()?,
-            due_on: row.due_on,
-            recipient: Recipient { address, name: row.recipient_name, role: row.role, language: row.language },
-            copy: row.copy,
-            message_id: row.message_id,
-            version: row.version,
-            permit_number: row.permit_number,
-            permit_type: row.permit_type,
-            holder_name: row.holder_name,
-            site_address: row.site_address,
-            description: row.description,
-            renewal_url: row.renewal_url,
-            office_contact: row.office_contact,
-            grace_days: row.grace_days,
-        })
-    });
-    work.collect()
+        let key = address.key();
+        let is_same = |text: &str| text.parse::<EmailAddress>().is_ok_and(|other| other.key() == key);
+        let contact = || {
+            let place = self.contact_emails.iter().position(|email| is_same(email))?;
+            Some((self.contact_names.get(place)?, self.contact_languages.get(place)?))
+        };
+        let (name, language) = if self.holder_email.as_deref().is_some_and(is_same) {
+            (&self.holder_name, &self.holder_language)
+        } else {
+            contact().unwrap_or((&self.recipient_name, &self.language))
+        };
+        Ok(Recipient { address, name: name.clone(), role: self.role.clone(), language: language.clone() })
+    }
 }
 
-/// Gives leases back untouched, to be tried again from `not_before` on (at once if empty).
+/// Gives leases back untouched, to be tried again from `not_before` on (at once if empty). It never waits: a lease
+/// on a row that somebody locks stays, and is freed as unknown when this process renews its row.
 pub async fn give_back(
     connection: &mut PgConnection,
     leases: &[Lease],
@@ -152,7 +230,7 @@ pub async fn give_back(
          SET lease_token = NULL, lease_owner = NULL, next_attempt_at = greatest(d.next_attempt_at, $3)
          FROM (SELECT d.id FROM deliveries d JOIN unnest($1::uuid[], $2::uuid[]) AS lease (id, token)
                  ON d.id = lease.id AND d.lease_token = lease.token
-               WHERE d.state = 'pending' ORDER BY d.id FOR UPDATE OF d) AS back
+               WHERE d.state = 'pending' ORDER BY d.id FOR UPDATE OF d SKIP LOCKED) AS back
          WHERE d.id = back.id",
         &ids,
         &tokens,
@@ -164,10 +242,14 @@ pub async fn give_back(
 }
 
 /// Frees leases in a process's own name that none of its tasks holds: a COMMIT without an answer leaves such.
+/// Rows that somebody locks wait for the next time.
 pub async fn free_unknown(connection: &mut PgConnection, boot_id: Uuid, held: &[Uuid]) -> Result<u64> {
     let freed = sqlx::query!(
-        "UPDATE deliveries SET lease_token = NULL, lease_owner = NULL
-         WHERE lease_owner = $1 AND state = 'pending' AND NOT (lease_token = ANY ($2))",
+        "UPDATE deliveries d SET lease_token = NULL, lease_owner = NULL
+         FROM (SELECT id FROM deliveries
+               WHERE lease_owner = $1 AND state = 'pending' AND NOT (lease_token = ANY ($2))
+               ORDER BY id FOR UPDATE SKIP LOCKED) AS unknown
+         WHERE d.id = unknown.id",
         boot_id,
         held,
     );

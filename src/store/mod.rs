@@ -18,6 +18,7 @@ pub mod owing;
 pub mod permit_types;
 pub mod permits;
 pub mod processes;
+mod reasons;
 pub mod recovery;
 pub mod refused;
 pub mod scan_lock;
@@ -84,6 +85,14 @@ impl StoreError {
         match self {
             Self::Database(error) => connect::is_transient(error),
             _ => false,
+        }
+    }
+
+    /// Whether this very data was refused, so that trying again is of no use.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Database(error) => connect::is_refusal(error),
+            _ => true,
         }
     }
 }

@@ -42,6 +42,7 @@ pub async fn find_candidates(connection: &mut PgConnection, sight: Sight) -> Res
     transaction.rollback().await?;
     permits.extend(find_revivable(connection, sight).await?);
     permits.extend(find_too_late(connection, sight.today).await?);
+    permits.extend(find_resumed(connection, sight).await?);
     permits.sort_unstable();
     permits.dedup();
     Ok(Candidates { permits, already, unserved: find_unserved(connection, sight.today).await? })
@@ -84,18 +85,21 @@ async fn find_unrecorded(connection: &mut PgConnection, sight: Sight) -> Result<
     Ok((found.permits, found.already.unsigned_abs()))
 }
 
-/// Permits that may be sent notices and have one of their present period that could be owed again.
+/// Permits that may be sent notices and have one of their present period that could be owed again. Until when it
+/// may go depends on the whole schedule, so the last day on which it could go at all decides.
 async fn find_revivable(connection: &mut PgConnection, sight: Sight) -> Result<Vec<Uuid>> {
     let permits = sqlx::query_scalar!(
         "SELECT p.id FROM notices n JOIN permits p ON p.id = n.permit_id AND p.expires_on = n.expires_on
          WHERE n.superseded_at IS NOT NULL
            AND n.reason_code IN ('period_changed', 'not_active', 'paused', 'archived', 'step_removed', 'not_owed')
-           AND n.state IN ('superseded', 'pending', 'held')
+           AND n.state IN ('superseded', 'pending', 'held', 'ambiguous')
            AND p.status = 'active' AND p.archived_at IS NULL
            AND (p.notices_paused_until IS NULL OR p.notices_paused_until < $1)
-           AND (n.send_by >= $1 OR EXISTS (SELECT FROM schedule_steps s
-                                           WHERE s.permit_type = p.permit_type AND s.notice_type = n.notice_type
-                                             AND p.expires_on + s.offset_days <> n.due_on))",
+           AND (n.send_by >= $1
+                OR EXISTS (SELECT FROM schedule_steps s
+                           WHERE s.permit_type = p.permit_type AND s.notice_type = n.notice_type AND s.enabled
+                             AND s.offset_days IS NOT NULL
+                             AND p.expires_on + greatest(s.offset_days + s.late_by_days, 0) >= $1))",
         sight.today,
     );
     Ok(permits.fetch_all(connection).await?)
@@ -108,15 +112,27 @@ async fn find_too_late(connection: &mut PgConnection, today: NaiveDate) -> Resul
     Ok(permits.fetch_all(connection).await?)
 }
 
-/// Permits with a copy that ended because its address left the permit, in a notice that may still go.
+/// Permits whose pause has ended since the last scan: however long ago they expired, nobody has judged them.
+async fn find_resumed(connection: &mut PgConnection, sight: Sight) -> Result<Vec<Uuid>> {
+    // The first scan looks at every permit anyway.
+    let Some(from) = sight.from else { return Ok(Vec::new()) };
+    let permits = sqlx::query_scalar!(
+        "SELECT id FROM permits
+         WHERE notices_paused_until >= $1 AND notices_paused_until < $2 AND status = 'active' AND archived_at IS NULL",
+        from,
+        sight.today,
+    );
+    Ok(permits.fetch_all(connection).await?)
+}
+
+/// Permits with a copy that ended because its address left the permit, in a notice that may still go. Whether
+/// somebody has no copy is for [`super::claims::follow_addresses`] to see: addresses and roles are not told apart
+/// by counting.
 async fn find_unserved(connection: &mut PgConnection, today: NaiveDate) -> Result<Vec<Uuid>> {
     let permits = sqlx::query_scalar!(
         "SELECT DISTINCT n.permit_id FROM deliveries d JOIN notices n ON n.id = d.notice_id
          WHERE d.state = 'superseded' AND d.reason_code = 'address_changed' AND n.superseded_at IS NULL
            AND n.send_by >= $1
-           AND NOT EXISTS (SELECT FROM deliveries o
-                           WHERE o.notice_id = d.notice_id AND o.role = d.role AND o.id <> d.id
-                             AND o.state IN ('pending', 'held', 'sending', 'sent', 'ambiguous'))
          ORDER BY n.permit_id",
         today,
     );

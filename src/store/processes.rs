@@ -37,6 +37,13 @@ pub async fn register_process(connection: &mut PgConnection, process: &NewProces
     Ok(())
 }
 
+/// Whether the others take a process for alive.
+pub async fn is_alive(connection: &mut PgConnection, boot_id: Uuid) -> Result<bool> {
+    let alive =
+        sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM living_processes WHERE boot_id = $1) AS "alive!""#, boot_id);
+    Ok(alive.fetch_one(connection).await?)
+}
+
 /// Renews a process; `false` if it is dead, which it then stays.
 pub async fn renew_process(connection: &mut PgConnection, boot_id: Uuid) -> Result<bool> {
     let renewed = sqlx::query!(

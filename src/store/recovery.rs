@@ -9,9 +9,10 @@ use uuid::Uuid;
 
 use super::{
     Result,
-    cases::lock_deliveries,
     claims::{follow_addresses, refresh_states},
     leases::Lease,
+    reasons,
+    settle::lock_deliveries,
 };
 use crate::domain::{attempt::OWNER_LOST, notice::ReasonCode};
 
@@ -38,7 +39,7 @@ pub async fn recover(connection: &mut PgConnection, now: DateTime<Utc>) -> Resul
 
 async fn recover_attempts(connection: &mut PgConnection, now: DateTime<Utc>) -> Result<u64> {
     let left = sqlx::query!(
-        r#"SELECT a.id, a.delivery_id, d.notice_id FROM attempts a JOIN deliveries d ON d.id = a.delivery_id
+        r#"SELECT a.delivery_id, d.notice_id FROM attempts a JOIN deliveries d ON d.id = a.delivery_id
            WHERE a.outcome = 'sending' AND a.boot_id NOT IN (SELECT boot_id FROM living_processes) LIMIT 1000"#
     )
     .fetch_all(&mut *connection)
@@ -46,16 +47,17 @@ async fn recover_attempts(connection: &mut PgConnection, now: DateTime<Utc>) -> 
     if left.is_empty() {
         return Ok(0);
     }
-    let notices: Vec<Uuid> = left.iter().map(|row| row.notice_id).collect();
-    let attempts: Vec<Uuid> = left.iter().map(|row| row.id).collect();
     let mut transaction = connection.begin().await?;
-    lock_notices(&mut transaction, &notices).await?;
-    lock_deliveries(&mut transaction, &notices).await?;
+    let notices: Vec<Uuid> = left.iter().map(|row| row.notice_id).collect();
+    let deliveries: Vec<Uuid> = left.iter().map(|row| row.delivery_id).collect();
+    let notices = lock_free_notices(&mut transaction, &notices).await?;
+    let deliveries = lock_free_deliveries(&mut transaction, &notices, &deliveries).await?;
     let ambiguous = sqlx::query_scalar!(
         "UPDATE attempts SET outcome = 'ambiguous', reason = $2, finished_at = $3
-         WHERE id = ANY ($1) AND outcome = 'sending' AND boot_id NOT IN (SELECT boot_id FROM living_processes)
+         WHERE delivery_id = ANY ($1) AND outcome = 'sending'
+           AND boot_id NOT IN (SELECT boot_id FROM living_processes)
          RETURNING delivery_id",
-        &attempts,
+        &deliveries,
         OWNER_LOST,
         now,
     )
@@ -82,6 +84,31 @@ async fn lock_notices(connection: &mut PgConnection, notices: &[Uuid]) -> Result
     Ok(())
 }
 
+/// Locks the notices that nobody is at. Recovery stands before every lease and waits for nobody: what is locked
+/// now is recovered the next time.
+async fn lock_free_notices(connection: &mut PgConnection, notices: &[Uuid]) -> Result<Vec<Uuid>> {
+    let locked = sqlx::query_scalar!(
+        "SELECT id FROM notices WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
+        notices
+    );
+    Ok(locked.fetch_all(connection).await?)
+}
+
+/// Locks those of `deliveries` that belong to `notices` and that nobody is at.
+async fn lock_free_deliveries(
+    connection: &mut PgConnection,
+    notices: &[Uuid],
+    deliveries: &[Uuid],
+) -> Result<Vec<Uuid>> {
+    let locked = sqlx::query_scalar!(
+        "SELECT id FROM deliveries WHERE notice_id = ANY ($1) AND id = ANY ($2)
+         ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
+        notices,
+        deliveries,
+    );
+    Ok(locked.fetch_all(connection).await?)
+}
+
 async fn recover_leases(connection: &mut PgConnection, now: DateTime<Utc>) -> Result<(u64, u64)> {
     let left = sqlx::query!(
         "SELECT id, notice_id FROM deliveries
@@ -94,19 +121,23 @@ async fn recover_leases(connection: &mut PgConnection, now: DateTime<Utc>) -> Re
     if left.is_empty() {
         return Ok((0, 0));
     }
+    let mut transaction = connection.begin().await?;
     let notices: Vec<Uuid> = left.iter().map(|row| row.notice_id).collect();
     let deliveries: Vec<Uuid> = left.iter().map(|row| row.id).collect();
-    let mut transaction = connection.begin().await?;
-    lock_notices(&mut transaction, &notices).await?;
-    lock_deliveries(&mut transaction, &notices).await?;
+    let notices = lock_free_notices(&mut transaction, &notices).await?;
+    let deliveries = lock_free_deliveries(&mut transaction, &notices, &deliveries).await?;
+    // An owner that ended in order did not die of what it left.
     let freed = sqlx::query!(
-        "UPDATE deliveries
-         SET lease_token = NULL, lease_owner = NULL, lost_owners = lost_owners + 1, updated_at = $2,
-             state = CASE WHEN lost_owners + 1 >= $3 THEN 'held' ELSE state END,
-             reason_code = CASE WHEN lost_owners + 1 >= $3 THEN $4 ELSE reason_code END
-         WHERE id = ANY ($1) AND state = 'pending' AND lease_owner IS NOT NULL
-           AND lease_owner NOT IN (SELECT boot_id FROM living_processes)
-         RETURNING state",
+        "UPDATE deliveries d
+         SET lease_token = NULL, lease_owner = NULL, lost_owners = lost.owners, updated_at = $2,
+             state = CASE WHEN lost.owners >= $3 THEN 'held' ELSE d.state END,
+             reason_code = CASE WHEN lost.owners >= $3 THEN $4 ELSE d.reason_code END
+         FROM (SELECT l.id, l.lost_owners + CASE WHEN p.ended_at IS NULL THEN 1 ELSE 0 END AS owners
+               FROM deliveries l LEFT JOIN processes p ON p.boot_id = l.lease_owner
+               WHERE l.id = ANY ($1) AND l.state = 'pending' AND l.lease_owner IS NOT NULL
+                 AND l.lease_owner NOT IN (SELECT boot_id FROM living_processes)) AS lost
+         WHERE d.id = lost.id
+         RETURNING d.notice_id, d.state",
         &deliveries,
         now,
         LOST_OWNERS_MAX,
@@ -114,25 +145,14 @@ async fn recover_leases(connection: &mut PgConnection, now: DateTime<Utc>) -> Re
     )
     .fetch_all(&mut *transaction)
     .await?;
-    let held = freed.iter().filter(|row| row.state == "held").count() as u64;
-    if held > 0 {
+    let held: Vec<_> =
+        freed.iter().filter(|row| row.state == "held").map(|row| (row.notice_id, ReasonCode::OwnerDied)).collect();
+    if !held.is_empty() {
         refresh_states(&mut transaction, &notices).await?;
-        explain_held(&mut transaction, &notices).await?;
+        reasons::explain(&mut transaction, &held).await?;
     }
     transaction.commit().await?;
-    Ok((freed.len() as u64, held))
-}
-
-async fn explain_held(connection: &mut PgConnection, notices: &[Uuid]) -> Result<()> {
-    sqlx::query!(
-        "UPDATE notices SET reason_code = $2, reason = $3 WHERE id = ANY ($1) AND state = 'held' AND reason_code IS NULL",
-        notices,
-        ReasonCode::OwnerDied.as_str(),
-        ReasonCode::OwnerDied.sentence(),
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
+    Ok((freed.len() as u64, held.len() as u64))
 }
 
 /// Ends leased deliveries that must not go, for the reasons the gate gave. Only what is still pending under its
@@ -154,7 +174,7 @@ pub async fn end_unsent(
             .fetch_all(&mut *transaction)
             .await?;
     lock_notices(&mut transaction, &notices).await?;
-    lock_deliveries(&mut transaction, &notices).await?;
+    lock_deliveries(&mut transaction, &deliveries).await?;
     sqlx::query!(
         "WITH ended AS (
              UPDATE deliveries d
@@ -180,6 +200,7 @@ pub async fn end_unsent(
     .execute(&mut *transaction)
     .await?;
     refresh_states(&mut transaction, &notices).await?;
+    reasons::clear(&mut transaction, &notices).await?;
     transaction.commit().await?;
     Ok(())
 }
@@ -208,6 +229,9 @@ pub async fn serve_missing_copies(
     let suppressed = load_suppressed(&mut transaction, &cases).await?;
     let writing = Writing { moment, not_before: moment.now, hold: false, scan_id: None, import_id: None };
     follow_addresses(&mut transaction, &Authority::new(), &cases, &suppressed, writing).await?;
+    // The reason of the copy that ended is none of a notice that has another copy now.
+    let notices: Vec<Uuid> = cases.iter().flat_map(|case| &case.rows).map(|row| row.id).collect();
+    reasons::clear(&mut transaction, &notices).await?;
     transaction.commit().await?;
     Ok(())
 }

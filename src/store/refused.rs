@@ -1,32 +1,45 @@
 //! What ends before the gate: one attempt, inserted already finished.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
-use super::{Result, cases::lock_deliveries, claims::refresh_states, settle::Settlement};
-use crate::domain::{
-    attempt::{Outcome, Transport},
-    backoff,
-    delivery::DeliveryState,
-    notice::ReasonCode,
+use super::{
+    Result,
+    claims::refresh_states,
+    leases::Lease,
+    reasons,
+    settle::{After, Settlement, lock_deliveries},
 };
+use crate::domain::{attempt::Transport, delivery::DeliveryState, notice::ReasonCode};
+
+/// An offer that the transport refused before the gate.
+#[derive(Debug)]
+pub struct Refusal<'r> {
+    /// How it ended; the attempt has a new id.
+    pub settlement: &'r Settlement,
+    /// The lease.
+    pub lease: Lease,
+    /// The process.
+    pub boot_id: Uuid,
+    /// What refused it.
+    pub transport: Transport,
+    /// Message-ID of the message that would have followed.
+    pub message_id: &'r str,
+    /// SHA-256 of its bytes.
+    pub payload_sha256: &'r [u8],
+}
 
 /// Records an attempt that the transport refused before the gate. The delivery changes only if it is still
-/// pending under our lease; else the attempt stands alone.
-#[expect(clippy::too_many_arguments, reason = "the columns of one row")]
+/// pending under our lease; else the attempt stands alone. Says what the delivery became, if it did.
 pub async fn record_refused(
     connection: &mut PgConnection,
-    settlement: &Settlement,
-    token: Uuid,
-    boot_id: Uuid,
-    transport: Transport,
-    payload_sha256: &[u8],
+    refusal: &Refusal<'_>,
     max_attempts: u32,
     now: DateTime<Utc>,
-) -> Result<()> {
+) -> Result<Option<DeliveryState>> {
+    let delivery = refusal.lease.delivery_id;
     let mut transaction = connection.begin().await?;
-    let delivery = settlement.delivery_id;
     let notice = sqlx::query!(
         "SELECT n.id, n.notice_key FROM notices n JOIN deliveries d ON d.notice_id = n.id
          WHERE d.id = $1 FOR NO KEY UPDATE OF n",
@@ -34,17 +47,40 @@ pub async fn record_refused(
     )
     .fetch_one(&mut *transaction)
     .await?;
-    lock_deliveries(&mut transaction, &[notice.id]).await?;
+    lock_deliveries(&mut transaction, &[delivery]).await?;
+    insert_attempt(&mut transaction, refusal, &notice.notice_key, now).await?;
+    let before = sqlx::query_scalar!("SELECT attempt_count FROM deliveries WHERE id = $1", delivery)
+        .fetch_one(&mut *transaction)
+        .await?;
+    let after = After::of_owed(refusal.settlement, before, max_attempts, now);
+    let changed = update_delivery(&mut transaction, refusal, &after, now).await?;
+    if changed {
+        refresh_states(&mut transaction, &[notice.id]).await?;
+        if let (DeliveryState::Failed, Some(reason)) = (after.state, after.reason) {
+            reasons::explain(&mut transaction, &[(notice.id, reason)]).await?;
+        }
+    }
+    transaction.commit().await?;
+    Ok(changed.then_some(after.state))
+}
+
+async fn insert_attempt(
+    connection: &mut PgConnection,
+    refusal: &Refusal<'_>,
+    notice_key: &str,
+    now: DateTime<Utc>,
+) -> Result<()> {
+    let settlement = refusal.settlement;
     sqlx::query!(
         "INSERT INTO attempts (id, delivery_id, number, notice_key, boot_id, transport, outcome, transport_fault,
                                reason, phase, smtp_code, enhanced_code, response, payload_sha256, started_at, finished_at)
          SELECT $1, $2, coalesce(max(number), 0) + 1, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14
          FROM attempts WHERE delivery_id = $2",
         settlement.attempt_id,
-        delivery,
-        notice.notice_key,
-        boot_id,
-        transport.as_str(),
+        refusal.lease.delivery_id,
+        notice_key,
+        refusal.boot_id,
+        refusal.transport.as_str(),
         settlement.outcome.as_str(),
         settlement.transport_fault,
         settlement.reason,
@@ -52,42 +88,38 @@ pub async fn record_refused(
         settlement.smtp_code,
         settlement.enhanced_code,
         settlement.response,
-        payload_sha256,
+        refusal.payload_sha256,
         now,
     )
-    .execute(&mut *transaction)
+    .execute(connection)
     .await?;
-    let counts = settlement.outcome == Outcome::Deferred && !settlement.transport_fault;
-    let present = sqlx::query_scalar!("SELECT attempt_count FROM deliveries WHERE id = $1", delivery)
-        .fetch_one(&mut *transaction)
-        .await?;
-    let attempt_count = present + i32::from(counts);
-    let exhausted = counts && attempt_count >= i32::try_from(max_attempts).unwrap_or(i32::MAX);
-    let state = settlement.outcome.delivery_state(false, exhausted);
-    let reason = match state {
-        DeliveryState::Failed if exhausted => Some(ReasonCode::Exhausted),
-        DeliveryState::Failed => Some(ReasonCode::Refused),
-        _ => None,
-    };
-    let failures = u32::try_from(attempt_count).unwrap_or(0).max(1);
-    let wait = TimeDelta::from_std(backoff::delay(failures, fastrand::f64())).unwrap_or(TimeDelta::hours(6));
-    sqlx::query!(
-        "UPDATE deliveries
-         SET state = $3, reason_code = $4, attempt_count = $5, next_attempt_at = $6, last_error = $7,
-             lease_token = NULL, lease_owner = NULL, updated_at = $8
-         WHERE id = $1 AND lease_token = $2 AND state = 'pending'",
-        delivery,
-        token,
-        state.as_str(),
-        reason.map(ReasonCode::as_str),
-        attempt_count,
-        now + wait,
-        settlement.response.as_deref().or(settlement.reason.as_deref()),
-        now,
-    )
-    .execute(&mut *transaction)
-    .await?;
-    refresh_states(&mut transaction, &[notice.id]).await?;
-    transaction.commit().await?;
     Ok(())
+}
+
+async fn update_delivery(
+    connection: &mut PgConnection,
+    refusal: &Refusal<'_>,
+    after: &After,
+    now: DateTime<Utc>,
+) -> Result<bool> {
+    let updated = sqlx::query!(
+        "UPDATE deliveries
+         SET state = $3, reason_code = $4, attempt_count = $5, next_attempt_at = coalesce($6, next_attempt_at),
+             last_error = $7, message_id = $8, payload_sha256 = $9, lease_token = NULL, lease_owner = NULL,
+             updated_at = $10
+         WHERE id = $1 AND lease_token = $2 AND state = 'pending'",
+        refusal.lease.delivery_id,
+        refusal.lease.token,
+        after.state.as_str(),
+        after.reason.map(ReasonCode::as_str),
+        after.attempt_count,
+        after.next_attempt_at,
+        refusal.settlement.error(),
+        refusal.message_id,
+        refusal.payload_sha256,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(updated.rows_affected() == 1)
 }

@@ -45,8 +45,11 @@ impl ScanLock {
         Ok((self.connection.begin().await?, &self.authority))
     }
 
-    /// Gives the lock back by closing the connection.
-    pub async fn release(self) {
+    /// Gives the lock back and closes the connection. Closing alone would do, but the server does it in its own
+    /// time, and whoever comes right after would find the lock held.
+    pub async fn release(mut self) {
+        let unlocked = sqlx::query_scalar!(r#"SELECT pg_advisory_unlock($1) AS "had!""#, LOCK);
+        let _ = unlocked.fetch_one(&mut self.connection).await;
         let _ = self.connection.close().await;
     }
 }

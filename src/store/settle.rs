@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
-use super::{Result, cases::is_on_permit, claims::refresh_states};
+use super::{Result, cases::is_on_permit, claims::refresh_states, reasons};
 use crate::domain::{
     attempt::{OWNER_LOST, Outcome, Phase},
     backoff,
@@ -40,6 +40,14 @@ pub struct Settlement {
     pub response: Option<String>,
 }
 
+impl Settlement {
+    /// What a delivery keeps as its last error.
+    pub(super) fn error(&self) -> Option<String> {
+        let said = || self.response.clone().or_else(|| self.reason.clone());
+        (self.outcome != Outcome::Accepted).then(|| said().unwrap_or_else(|| self.outcome.to_string()))
+    }
+}
+
 /// What settling made of one delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
@@ -55,7 +63,7 @@ struct Facts {
     notice_id: Uuid,
     permit_id: Uuid,
     attempt_count: i32,
-    superseded: Option<String>,
+    superseded: Option<ReasonCode>,
     on_permit: bool,
     outcome: Outcome,
     reason: Option<String>,
@@ -66,6 +74,17 @@ impl Facts {
     fn is_open(&self) -> bool {
         self.outcome == Outcome::Sending
             || (self.outcome == Outcome::Ambiguous && self.reason.as_deref() == Some(OWNER_LOST) && !self.resolved)
+    }
+
+    /// The copy's address left the permit while its notice is still owed.
+    fn address_left(&self) -> bool {
+        !self.on_permit && self.superseded.is_none()
+    }
+
+    /// The permit, if a copy that was not handed over leaves somebody on it without one.
+    fn unserved(&self, outcome: Outcome) -> Option<Uuid> {
+        let unsent = matches!(outcome, Outcome::Deferred | Outcome::NotSent | Outcome::Rejected);
+        (unsent && self.address_left()).then_some(self.permit_id)
     }
 }
 
@@ -84,18 +103,16 @@ pub async fn settle(
         let outcome = match facts.get(&settlement.attempt_id) {
             Some(fact) if fact.is_open() => {
                 let after = After::of(settlement, fact, max_attempts, now);
-                let left = after.reason == Some(ReasonCode::AddressChanged);
+                let state = Some(after.state);
                 open.push((settlement, fact.notice_id, after));
-                Settled {
-                    attempt_id: settlement.attempt_id,
-                    state: open.last().map(|(_, _, after)| after.state),
-                    unserved: left.then_some(fact.permit_id),
-                }
+                Settled { attempt_id: settlement.attempt_id, state, unserved: fact.unserved(settlement.outcome) }
             }
-            Some(fact) => {
-                if fact.outcome != settlement.outcome {
-                    keep_late_result(&mut transaction, settlement).await?;
-                }
+            // Our own outcome, whose COMMIT got no answer.
+            Some(fact) if fact.outcome == settlement.outcome => {
+                Settled { attempt_id: settlement.attempt_id, state: None, unserved: fact.unserved(settlement.outcome) }
+            }
+            Some(_) => {
+                keep_late_result(&mut transaction, settlement).await?;
                 Settled { attempt_id: settlement.attempt_id, state: None, unserved: None }
             }
             None => Settled { attempt_id: settlement.attempt_id, state: None, unserved: None },
@@ -107,32 +124,53 @@ pub async fn settle(
         update_deliveries(&mut transaction, &open, now).await?;
         let notices: Vec<Uuid> = open.iter().map(|(_, notice, _)| *notice).collect();
         refresh_states(&mut transaction, &notices).await?;
+        reasons::clear(&mut transaction, &notices).await?;
+        reasons::explain(&mut transaction, &failures(&open)).await?;
     }
     transaction.commit().await?;
     Ok(settled)
 }
 
+/// The notices whose copies failed for good, and why.
+fn failures(open: &[(&Settlement, Uuid, After)]) -> Vec<(Uuid, ReasonCode)> {
+    let failed = open.iter().filter(|(.., after)| after.state == DeliveryState::Failed);
+    failed.filter_map(|(_, notice, after)| Some((*notice, after.reason?))).collect()
+}
+
 /// What a delivery becomes.
-struct After {
-    state: DeliveryState,
-    reason: Option<ReasonCode>,
-    next_attempt_at: Option<DateTime<Utc>>,
-    attempt_count: i32,
+pub(super) struct After {
+    pub(super) state: DeliveryState,
+    pub(super) reason: Option<ReasonCode>,
+    pub(super) next_attempt_at: Option<DateTime<Utc>>,
+    pub(super) attempt_count: i32,
 }
 
 impl After {
     fn of(settlement: &Settlement, fact: &Facts, max_attempts: u32, now: DateTime<Utc>) -> Self {
+        let after = Self::of_owed(settlement, fact.attempt_count, max_attempts, now);
+        let reason = fact.superseded.or_else(|| fact.address_left().then_some(ReasonCode::AddressChanged));
+        // A refusal of an address that nobody writes to any more is nothing for a person to decide.
+        let unsent = settlement.outcome.delivery_state(reason.is_some(), false);
+        let ends_unsent =
+            unsent == DeliveryState::Superseded || (fact.address_left() && unsent == DeliveryState::Failed);
+        if ends_unsent {
+            return Self { state: DeliveryState::Superseded, reason, next_attempt_at: None, ..after };
+        }
+        after
+    }
+
+    /// What the outcome makes of a delivery whose notice is still owed to an address of the permit.
+    pub(super) fn of_owed(
+        settlement: &Settlement,
+        attempts_before: i32,
+        max_attempts: u32,
+        now: DateTime<Utc>,
+    ) -> Self {
         let counts = settlement.outcome == Outcome::Deferred && !settlement.transport_fault;
-        let attempt_count = fact.attempt_count + i32::from(counts);
+        let attempt_count = attempts_before + i32::from(counts);
         let exhausted = counts && attempt_count >= i32::try_from(max_attempts).unwrap_or(i32::MAX);
-        let superseded = fact.superseded.is_some() || !fact.on_permit;
-        let state = settlement.outcome.delivery_state(superseded, exhausted);
+        let state = settlement.outcome.delivery_state(false, exhausted);
         let reason = match state {
-            DeliveryState::Superseded => Some(match fact.superseded.as_deref().map(str::parse) {
-                Some(Ok(reason)) => reason,
-                Some(Err(_)) => ReasonCode::NotOwed,
-                None => ReasonCode::AddressChanged,
-            }),
             DeliveryState::Failed if exhausted => Some(ReasonCode::Exhausted),
             DeliveryState::Failed => Some(ReasonCode::Refused),
             _ => None,
@@ -155,9 +193,7 @@ async fn lock_and_read(connection: &mut PgConnection, settlements: &[Settlement]
     )
     .fetch_all(&mut *connection)
     .await?;
-    sqlx::query!("SELECT 1 AS locked FROM deliveries WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", &deliveries)
-        .fetch_all(&mut *connection)
-        .await?;
+    lock_deliveries(connection, &deliveries).await?;
     sqlx::query!("SELECT 1 AS locked FROM attempts WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", &attempts)
         .fetch_all(&mut *connection)
         .await?;
@@ -180,7 +216,7 @@ async fn lock_and_read(connection: &mut PgConnection, settlements: &[Settlement]
             notice_id: row.notice_id,
             permit_id: row.permit_id,
             attempt_count: row.attempt_count,
-            superseded: row.superseded,
+            superseded: row.superseded.map(|code| code.parse().unwrap_or(ReasonCode::NotOwed)),
             on_permit: is_on_permit(&row.recipient_key, row.holder_email.as_deref(), &row.contact_emails),
             outcome: row.outcome.parse()?,
             reason: row.reason,
@@ -189,6 +225,15 @@ async fn lock_and_read(connection: &mut PgConnection, settlements: &[Settlement]
         Ok((row.id, fact))
     });
     facts.collect()
+}
+
+/// Locks these deliveries, in order of id, and none of their siblings, which may be at the gate just now. Their
+/// notices are locked before.
+pub(super) async fn lock_deliveries(connection: &mut PgConnection, deliveries: &[Uuid]) -> Result<()> {
+    sqlx::query!("SELECT 1 AS locked FROM deliveries WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", deliveries)
+        .fetch_all(connection)
+        .await?;
+    Ok(())
 }
 
 async fn end_attempts(
@@ -224,10 +269,7 @@ async fn update_deliveries(
     open: &[(&Settlement, Uuid, After)],
     now: DateTime<Utc>,
 ) -> Result<()> {
-    let failed = |settlement: &Settlement| settlement.outcome != Outcome::Accepted;
-    let said = |s: &Settlement| s.response.clone().or_else(|| s.reason.clone());
-    let errors: Vec<Option<String>> =
-        open.iter().map(|(s, ..)| failed(s).then(|| said(s).unwrap_or_else(|| s.outcome.to_string()))).collect();
+    let errors: Vec<Option<String>> = open.iter().map(|(settlement, ..)| settlement.error()).collect();
     sqlx::query!(
         "UPDATE deliveries d
          SET state = e.state, reason_code = e.reason, next_attempt_at = coalesce(e.next_attempt_at, d.next_attempt_at),

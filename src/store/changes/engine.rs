@@ -15,7 +15,7 @@ use crate::{
     store::{
         Result,
         cases::{Case, Hold, Suppressed, load_cases, load_suppressed},
-        claims::{self, Authority, Counts, Judged, Writing, follow_addresses},
+        claims::{self, Authority, Counts, Judged, Writing, follow_addresses, mailable, makes_pending},
         permit_types::Schedules,
     },
 };
@@ -118,11 +118,6 @@ pub async fn apply_many(
     Ok(change)
 }
 
-/// Whether the action makes a notice pending, so that the brake counts it.
-pub(in crate::store) fn makes_pending(action: &Action) -> bool {
-    matches!(action, Action::Claim(..) | Action::Revive(..))
-}
-
 fn decide(
     case: &Case,
     schedules: &Schedules,
@@ -143,7 +138,7 @@ fn decide(
     }
     let mut verdict = judge(&case.standing, schedule, &rows, today, window);
     actions.append(&mut verdict.actions);
-    Verdict { actions, already: verdict.already }
+    Verdict { actions: mailable(case, actions, suppressed), already: verdict.already }
 }
 
 /// The row that an action of a renewal is about to write, as judging has to see it.

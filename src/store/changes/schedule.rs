@@ -50,7 +50,7 @@ pub async fn reschedule(
 async fn permits_with_open_notices(connection: &mut PgConnection, code: &str) -> Result<Vec<Uuid>> {
     let permits = sqlx::query_scalar!(
         r#"SELECT DISTINCT p.id AS "id!" FROM permits p JOIN notices n ON n.permit_id = p.id
-           WHERE p.permit_type = $1 AND n.state IN ('pending', 'held') ORDER BY 1"#,
+           WHERE p.permit_type = $1 AND n.state IN ('pending', 'held', 'ambiguous') ORDER BY 1"#,
         code,
     );
     Ok(permits.fetch_all(connection).await?)

@@ -108,30 +108,42 @@ fn plan(notice: &Notice, case: &Case, suppressed: &Suppressed, is_latest: bool, 
     if !is_latest {
         return;
     }
-    let keeps = |state: DeliveryState| {
+    let served = |copy: &&CopyRow| {
         use DeliveryState as S;
-        matches!(state, S::Pending | S::Held | S::Sending | S::Sent | S::Ambiguous)
+        matches!(copy.state, S::Pending | S::Held | S::Sending | S::Sent | S::Ambiguous) && !leaves(copy)
     };
-    let served: HashSet<&str> =
-        notice.copies.iter().filter(|c| keeps(c.state) && !leaves(c)).map(|c| c.role.as_str()).collect();
+    // A copy serves its own address first; one to an address that is no more its role's serves whoever has the role now.
+    let mailable: HashSet<String> =
+        owed.iter().filter(|copy| !matches!(copy, Owed::Suppressed(_))).map(Owed::recipient_key).collect();
+    let (own, former): (Vec<&CopyRow>, Vec<&CopyRow>) =
+        notice.copies.iter().filter(served).partition(|copy| mailable.contains(&copy.recipient_key));
+    let own: HashSet<&str> = own.into_iter().map(|copy| copy.recipient_key.as_str()).collect();
+    let mut former: Vec<&str> = former.into_iter().map(|copy| copy.role.as_str()).collect();
     let hold = notice.state == NoticeState::Held;
     for copy in &owed {
+        let key = copy.recipient_key();
+        let old = notice.copies.iter().filter(|c| c.recipient_key == key).max_by_key(|c| c.id);
         let role = match copy {
             Owed::Mail(recipient) => recipient.role.as_str(),
             Owed::Letter => HOLDER,
-            Owed::Suppressed(_) => continue,
+            Owed::Suppressed(_) if old.is_some() => continue,
+            Owed::Suppressed(_) => {
+                work.make.push(notice.id, notice.send_by, copy, hold);
+                work.touched.insert(notice.id);
+                continue;
+            }
         };
-        if served.contains(role) {
+        if own.contains(key.as_str()) {
             continue;
         }
-        let key = copy.recipient_key();
-        match notice.copies.iter().filter(|c| c.recipient_key == key).max_by_key(|c| c.id) {
-            Some(old) if old.state == DeliveryState::Superseded => {
-                if hold {
-                    work.held.push(old.id);
-                } else {
-                    work.wake.push(old.id);
-                }
+        if let Some(served) = former.iter().position(|of| *of == role) {
+            former.swap_remove(served);
+            continue;
+        }
+        match old {
+            Some(old) if matches!(old.state, DeliveryState::Superseded | DeliveryState::Suppressed) => {
+                let woken = if hold { &mut work.held } else { &mut work.wake };
+                woken.push(old.id);
             }
             // It was refused, cancelled or has bounced there: that is for a person to retry.
             Some(_) => continue,
@@ -158,7 +170,10 @@ async fn notices_that_may_go(connection: &mut PgConnection, permits: &[Uuid], to
         "SELECT n.id FROM notices n JOIN permits p ON p.id = n.permit_id AND p.expires_on = n.expires_on
          WHERE n.permit_id = ANY ($1) AND n.superseded_at IS NULL AND n.send_by >= $2
            AND n.state IN ('pending', 'held', 'ambiguous', 'sent', 'failed', 'superseded')
-           AND p.status = 'active' AND p.archived_at IS NULL",
+           AND p.status = 'active' AND p.archived_at IS NULL
+           AND (p.notices_paused_until IS NULL OR p.notices_paused_until < $2)
+           AND EXISTS (SELECT FROM schedule_steps s
+                       WHERE s.permit_type = p.permit_type AND s.notice_type = n.notice_type AND s.enabled)",
         permits,
         today,
     );
@@ -223,7 +238,7 @@ async fn wake_copies(
     sqlx::query!(
         "UPDATE deliveries SET state = $2, reason_code = CASE WHEN $2 = 'held' THEN 'claim_limit' END,
                 next_attempt_at = greatest(next_attempt_at, $3), updated_at = $4
-         WHERE id = ANY ($1) AND state = 'superseded'",
+         WHERE id = ANY ($1) AND state IN ('superseded', 'suppressed')",
         deliveries,
         state,
         writing.not_before,

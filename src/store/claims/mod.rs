@@ -20,7 +20,10 @@ use super::{
     Moment, Result,
     cases::{Case, Suppressed},
 };
-use crate::domain::owed::Action;
+use crate::domain::{
+    copies::copies,
+    owed::{Action, Unsent},
+};
 
 /// Proof that the permits to be written for are locked: by the scan's lock, or by a change.
 #[derive(Debug)]
@@ -82,6 +85,26 @@ pub struct Judged<'c> {
     pub case: &'c Case,
     /// What to write.
     pub actions: &'c [Action],
+}
+
+/// The actions as they can be written: a courtesy of which no copy may be mailed is recorded as skipped instead of
+/// claimed, and is not owed again. Whoever counts what would be written counts these.
+pub fn mailable(case: &Case, actions: Vec<Action>, suppressed: &Suppressed) -> Vec<Action> {
+    let goes = |class| !copies(class, &case.recipients, |r| suppressed.forbids(class, &r.address)).is_empty();
+    let class_of = |id| case.rows.iter().find(|row| row.id == id).map(|row| row.class);
+    let written = actions.into_iter().filter_map(|action| match action {
+        Action::Claim(notice_type, class, timing) if !goes(class) => {
+            Some(Action::Record(notice_type, class, timing, Unsent::NoAddress))
+        }
+        Action::Revive(id, ..) if class_of(id).is_some_and(|class| !goes(class)) => None,
+        other => Some(other),
+    });
+    written.collect()
+}
+
+/// Whether the action makes a notice pending, so that the brake counts it.
+pub fn makes_pending(action: &Action) -> bool {
+    matches!(action, Action::Claim(..) | Action::Revive(..))
 }
 
 /// Writes the actions of all cases; the permits are locked, as `authority` proves.

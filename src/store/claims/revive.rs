@@ -54,17 +54,19 @@ pub(super) async fn write(
     let ids = clear_superseded(connection, &revivals, writing.hold).await?;
     let present = present_copies(connection, &ids).await?;
     let mut awake = Vec::new();
+    let mut suppressed_now = Vec::new();
     let mut missing = DeliveryColumns::default();
     for revival in revivals.iter().filter(|revival| ids.contains(&revival.id)) {
         for copy in &revival.owed {
             match present.get(&(revival.id, copy.recipient_key())) {
                 Some(id) if !matches!(copy, Owed::Suppressed(_)) => awake.push(*id),
-                Some(_) => {}
+                Some(id) => suppressed_now.push(*id),
                 None => missing.push(revival.id, revival.timing.send_by, copy, writing.hold),
             }
         }
     }
     wake_deliveries(connection, &awake, writing.hold, writing.not_before, writing.moment.now).await?;
+    suppress_deliveries(connection, &suppressed_now, writing.moment.now).await?;
     set_send_by(connection, &ids).await?;
     insert_deliveries(connection, missing, writing.moment.now, writing.not_before).await?;
     refresh_states(connection, &ids).await?;
@@ -113,7 +115,8 @@ async fn clear_superseded(connection: &mut PgConnection, revivals: &[Revival<'_>
          SET superseded_at = NULL, reason_code = $5, reason = $6, due_on = again.due_on, send_by = again.send_by,
              brought_forward = again.forward, state = 'pending'
          FROM unnest($1::uuid[], $2::date[], $3::date[], $4::bool[]) AS again (id, due_on, send_by, forward)
-         WHERE n.id = again.id AND n.superseded_at IS NOT NULL AND n.state IN ('superseded', 'pending', 'held')
+         WHERE n.id = again.id AND n.superseded_at IS NOT NULL
+           AND n.state IN ('superseded', 'pending', 'held', 'ambiguous')
          RETURNING n.id",
         &ids,
         &due_ons,
@@ -139,10 +142,22 @@ async fn wake_deliveries(
          SET state = CASE WHEN $2 THEN 'held' ELSE 'pending' END,
              reason_code = CASE WHEN $2 THEN 'claim_limit' END,
              next_attempt_at = greatest(next_attempt_at, $3), updated_at = $4
-         WHERE id = ANY ($1) AND state = 'superseded'",
+         WHERE id = ANY ($1) AND state IN ('superseded', 'suppressed')",
         deliveries,
         hold,
         not_before,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn suppress_deliveries(connection: &mut PgConnection, deliveries: &[Uuid], now: DateTime<Utc>) -> Result<()> {
+    sqlx::query!(
+        "UPDATE deliveries SET state = 'suppressed', reason_code = 'suppressed', updated_at = $2
+         WHERE id = ANY ($1) AND state = 'superseded'",
+        deliveries,
         now,
     )
     .execute(connection)

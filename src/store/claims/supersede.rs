@@ -59,6 +59,10 @@ pub(super) async fn lock_notices(connection: &mut PgConnection, notices: &[Uuid]
 }
 
 /// Ends what is still open of the notices; says how many notices were open.
+///
+/// A copy that is suppressed is superseded with the others, so that a notice that is owed again can be told from
+/// one that failed; a copy whose address left is too late with the others, so that the notice is not taken for one
+/// that waits for an address. A copy in flight may still be sent on the last day, so its notice is not too late yet.
 async fn end(
     connection: &mut PgConnection,
     notices: &[(Uuid, ReasonCode)],
@@ -75,7 +79,9 @@ async fn end(
         "UPDATE deliveries d
          SET state = $3, reason_code = ending.code, lease_token = NULL, lease_owner = NULL, updated_at = $4
          FROM unnest($1::uuid[], $2::text[]) AS ending (id, code)
-         WHERE d.notice_id = ending.id AND d.state IN ('pending', 'held')",
+         WHERE d.notice_id = ending.id
+           AND (d.state IN ('pending', 'held') OR ($3 = 'superseded' AND d.state = 'suppressed')
+                OR ($3 = 'skipped' AND d.state = 'superseded' AND d.reason_code = 'address_changed'))",
         &ids,
         &codes as &[&str],
         state,
@@ -88,7 +94,10 @@ async fn end(
          SET reason_code = ending.code, reason = ending.sentence,
              superseded_at = CASE WHEN $4 = 'superseded' THEN $5::timestamptz END
          FROM unnest($1::uuid[], $2::text[], $3::text[]) AS ending (id, code, sentence)
-         WHERE n.id = ending.id AND n.state IN ('pending', 'held') AND n.superseded_at IS NULL",
+         WHERE n.id = ending.id AND n.superseded_at IS NULL
+           AND (n.state IN ('pending', 'held') OR ($4 = 'superseded' AND n.state = 'ambiguous'))
+           AND ($4 = 'superseded'
+                OR NOT EXISTS (SELECT FROM deliveries d WHERE d.notice_id = n.id AND d.state = 'sending'))",
         &ids,
         &codes as &[&str],
         &sentences as &[&str],
@@ -140,9 +149,11 @@ pub async fn refresh_states(connection: &mut PgConnection, notices: &[Uuid]) -> 
         "UPDATE notices n
          SET state = derived.state,
              reason_code = CASE WHEN derived.state = 'superseded' AND n.superseded_at IS NULL THEN 'address_changed'
+                                WHEN derived.state IN ('pending', 'ambiguous', 'sent') AND n.superseded_at IS NULL THEN NULL
                                 WHEN n.state = 'superseded' AND n.reason_code = 'address_changed' THEN NULL
                                 ELSE n.reason_code END,
              reason = CASE WHEN derived.state = 'superseded' AND n.superseded_at IS NULL THEN $2
+                           WHEN derived.state IN ('pending', 'ambiguous', 'sent') AND n.superseded_at IS NULL THEN NULL
                            WHEN n.state = 'superseded' AND n.reason_code = 'address_changed' THEN NULL
                            ELSE n.reason END
          FROM (SELECT notice_id,

@@ -75,7 +75,12 @@ pub async fn apply(connection: &mut PgConnection, job: &Job<'_>, report: impl Fn
     let mut tries = 1;
     loop {
         match apply_once(connection, job, &report).await {
-            Ok(Some(commit)) => return Ok(commit),
+            Ok(Some(commit)) => {
+                if let Commit::Done(applied) = &commit {
+                    refresh_statistics(connection, applied).await;
+                }
+                return Ok(commit);
+            }
             Ok(None) if tries < TRIES => {}
             Err(error) if tries < TRIES && was_in_the_way(&error) => {}
             Ok(None) => {
@@ -84,6 +89,20 @@ pub async fn apply(connection: &mut PgConnection, job: &Job<'_>, report: impl Fn
             Err(error) => return Err(error),
         }
         tries += 1;
+    }
+}
+
+/// After many new rows the next import or scan must not plan as if there were none; autovacuum comes later.
+async fn refresh_statistics(connection: &mut PgConnection, applied: &Applied) {
+    const MANY: u64 = 1000;
+    let Tally { created, renewed, updated, .. } = applied.permits;
+    if created + renewed + updated < MANY {
+        return;
+    }
+    let refreshed =
+        sqlx::query!("ANALYZE permits, contacts, terms, expiry_periods, notices, deliveries").execute(connection).await;
+    if let Err(error) = refreshed {
+        tracing::warn!("the statistics of the tables could not be refreshed after an import: {error}");
     }
 }
 
@@ -134,7 +153,9 @@ async fn wait_for_imports(connection: &mut PgConnection) -> Result<()> {
 async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Option<Applied>> {
     let (id, given, moment) = (job.id, job.given, job.rules.moment);
     keep_schedules(connection).await?;
+    plan::analyze(connection).await?;
     plan::plan_permits(connection, id, given).await?;
+    plan::analyze(connection).await?;
     plan::lock_planned(connection, id).await?;
     if plan::forget_stale(connection, id).await? > 0 {
         plan::plan_permits(connection, id, given).await?;

@@ -81,6 +81,13 @@ pub(super) async fn plan_permits(connection: &mut PgConnection, import: Uuid, gi
     Ok(planned.execute(connection).await?.rows_affected())
 }
 
+/// Counts what is staged and planned, for the plans of the database: a table without statistics is taken for an empty
+/// one. Only one import at a time comes here, because two could not do this at once.
+pub(super) async fn analyze(connection: &mut PgConnection) -> Result<()> {
+    sqlx::query!("ANALYZE import_rows, import_permits").execute(connection).await?;
+    Ok(())
+}
+
 /// Locks the known permits that change, in order of id.
 pub(super) async fn lock_planned(connection: &mut PgConnection, import: Uuid) -> Result<()> {
     sqlx::query!(

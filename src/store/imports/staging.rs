@@ -152,11 +152,8 @@ pub async fn mark_current(connection: &mut PgConnection, import: Uuid) -> Result
          ORDER BY number_key, expires_on DESC, effective_on DESC NULLS LAST, file_row DESC",
         import,
     )
-    .execute(&mut *connection)
+    .execute(connection)
     .await?
     .rows_affected();
-    // Without statistics a plan for an empty table is taken for one of 200,000 rows.
-    sqlx::query!("ANALYZE import_rows").execute(&mut *connection).await?;
-    sqlx::query!("ANALYZE import_permits").execute(connection).await?;
     Ok(marked)
 }

@@ -188,17 +188,23 @@ impl Life {
                     let row = self.row(*id);
                     prop_assert!(
                         row.superseded.is_some()
-                            && [NoticeState::Superseded, NoticeState::Pending].contains(&row.state)
+                            && [NoticeState::Superseded, NoticeState::Pending, NoticeState::Ambiguous]
+                                .contains(&row.state)
                     );
-                    (row.state, row.superseded) = (NoticeState::Pending, None);
+                    // What may have been sent stays so.
+                    if row.state != NoticeState::Ambiguous {
+                        row.state = NoticeState::Pending;
+                    }
+                    row.superseded = None;
                     retime(row, *timing);
                 }
                 Action::Supersede(id, _, reason) => {
                     let flies = self.in_flight.contains_key(id);
                     let row = self.row(*id);
-                    prop_assert!(row.state.is_open() && row.superseded.is_none());
+                    let unknown = row.state == NoticeState::Ambiguous;
+                    prop_assert!((row.state.is_open() || unknown) && row.superseded.is_none());
                     row.superseded = Some(*reason);
-                    if !flies {
+                    if !flies && !unknown {
                         row.state = NoticeState::Superseded;
                     }
                 }

@@ -219,10 +219,10 @@ fn is_open(row: &Known) -> bool {
     (row.state == "pending" || row.state == "held") && row.ended.is_none()
 }
 
-/// Superseded because the permit changed, and nothing sent, unknown or decided about it.
+/// Superseded because the permit changed, and nothing sent or decided about it.
 fn may_be_revived(row: &Known) -> bool {
     let can_end = ["period_changed", "not_active", "paused", "archived", "step_removed", "not_owed"];
-    let unsent = ["superseded", "pending", "held"].contains(&row.state);
+    let unsent = ["superseded", "pending", "held", "ambiguous"].contains(&row.state);
     unsent && row.ended.is_some_and(|reason| can_end.contains(&reason))
 }
 
@@ -256,9 +256,14 @@ fn upkeep(permit: &Permit, lines: &[Line], steps: &[Placed], row: &Known, today:
 pub fn judge(permit: &Permit, lines: &[Line], rows: &[Known], today: Day, week: Option<Week>) -> BTreeMap<Key, Fate> {
     let steps = place(lines, permit.expires, week);
     let mut fates = BTreeMap::new();
-    for row in rows.iter().filter(|row| is_open(row)) {
-        if let Some(fate) = upkeep(permit, lines, &steps, row, today) {
-            fates.insert((row.name.clone(), row.period), fate);
+    for row in rows {
+        // What may have been sent is never ended as too late or moved, only told that it is not owed any more.
+        let unknown = row.state == "ambiguous" && row.ended.is_none();
+        match upkeep(permit, lines, &steps, row, today) {
+            Some(fate) if is_open(row) || (unknown && matches!(fate, Fate::Superseded(_))) => {
+                fates.insert((row.name.clone(), row.period), fate);
+            }
+            _ => {}
         }
     }
     for class in ["statutory", "courtesy"] {

@@ -81,8 +81,8 @@ sent        .       .    .       .    .         .      x       .          .     
 ambiguous   x       .    .       x    .         x      x       x          .          .       .
 failed      x       .    .       .    .         .      .       .          .          .       x
 bounced     .       .    .       .    .         .      .       .          .          .       .
-superseded  x       x    .       .    .         .      .       .          .          .       .
-suppressed  x       .    .       .    .         .      .       .          .          .       .
+superseded  x       x    .       .    .         .      .       .          x          x       .
+suppressed  x       x    .       .    .         .      .       x          .          .       .
 skipped     .       .    .       .    .         .      .       .          .          .       .
 cancelled   .       .    .       .    .         .      .       .          .          .       .
 ";

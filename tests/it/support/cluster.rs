@@ -30,11 +30,20 @@ pub fn cluster() -> &'static Cluster {
 
 /// The URL of a new, empty database that no other test has.
 pub async fn empty_database() -> String {
+    create_database("").await
+}
+
+/// The URL of a new copy of a database to which nobody is connected.
+pub async fn database_from(template: &str) -> String {
+    create_database(&format!("TEMPLATE {template}")).await
+}
+
+async fn create_database(from: &str) -> String {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let name = format!("test_{}", MADE.fetch_add(1, Ordering::Relaxed));
     let cluster = cluster();
     let mut connection = PgConnection::connect(&cluster.url_for("permits")).await.expect("the test cluster");
-    let statement = format!("CREATE DATABASE {name}");
+    let statement = format!("CREATE DATABASE {name} {from}");
     sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.expect("a new database");
     connection.close().await.expect("the end of the connection");
     cluster.url_for(&name)

@@ -1,5 +1,8 @@
 //! What the tests share.
 
 pub mod cluster;
+pub mod office;
+pub mod postbox;
 pub mod program;
+pub mod records;
 pub mod run_folder;

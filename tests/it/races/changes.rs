@@ -1,0 +1,123 @@
+//! Changes at once: of one permit, and of many beside scans.
+
+use permit_notifier::{
+    domain::notice::RENEWED,
+    scan::pass::run_once,
+    store::{
+        StoreError, changes,
+        permits::{PermitData, list_terms},
+    },
+};
+
+use super::at_once;
+use crate::support::office::{TestOffice, by_hand};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_permit_created_many_times_at_once_is_one_permit_and_all_others_are_told_which() {
+    let office = TestOffice::new().await;
+    let data = office.permit_data(|p| p.expires_on = office.in_days(20));
+    let moment = office.moment();
+    let results = at_once(8, |i| {
+        let (pool, mut data) = (office.pool.clone(), data.clone());
+        if i % 2 == 1 {
+            data.permit_number = data.permit_number.as_str().to_uppercase().parse().expect("a number");
+        }
+        async move {
+            let mut connection = pool.acquire().await.expect("a connection");
+            changes::create(&mut connection, &data, &changes::ChangeRules::at(moment, None)).await
+        }
+    });
+    let results = results.await;
+    let made: Vec<_> = results.iter().filter_map(|result| result.as_ref().ok()).map(|permit| permit.id).collect();
+    assert_eq!(made.len(), 1);
+    for refused in results.iter().filter_map(|result| result.as_ref().err()) {
+        assert!(matches!(refused, StoreError::NumberTaken { by, .. } if *by == made[0]), "{refused}");
+    }
+    assert_eq!(office.open(made[0]).await, ["expires-30d"]);
+    assert_eq!(office.text("SELECT count(*)::text FROM deliveries").await, ["1"]);
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_renewal_made_many_times_at_once_is_one_renewal_with_one_confirmation() {
+    let office = TestOffice::new().await;
+    let permit = office.permit_expiring_in(20).await;
+    let (moment, date) = (office.moment(), office.in_days(385));
+    let results = at_once(8, |_| {
+        let pool = office.pool.clone();
+        async move {
+            let mut connection = pool.acquire().await.expect("a connection");
+            let rules = changes::ChangeRules::at(moment, None);
+            changes::renew(&mut connection, permit, None, date, None, &rules).await
+        }
+    });
+    for renewed in results.await {
+        assert_eq!(renewed.expect("a renewal").version, 2);
+    }
+    let terms = list_terms(&mut *office.connection().await, permit).await.expect("the terms");
+    assert_eq!(terms.len(), 2);
+    assert_eq!(office.open(permit).await, [RENEWED]);
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_changes_that_saw_the_same_version_one_is_made() {
+    let office = TestOffice::new().await;
+    let permit = office.permit_expiring_in(20).await;
+    let moment = office.moment();
+    let results = at_once(6, |i| {
+        let pool = office.pool.clone();
+        async move {
+            let mut connection = pool.acquire().await.expect("a connection");
+            let rules = changes::ChangeRules::at(moment, None);
+            let edit = move |p: &mut PermitData| p.holder_name = format!("Ada {i}");
+            changes::correct(&mut connection, permit, Some(1), edit, &rules).await
+        }
+    });
+    let results = results.await;
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
+    let stale = |error: &StoreError| matches!(error, StoreError::Stale { present: 2 });
+    assert!(results.iter().filter_map(|result| result.as_ref().err()).all(stale));
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn bulk_renewals_and_edits_beside_scans_meet_no_deadlock_and_leave_everything_consistent() {
+    let office = TestOffice::new().await;
+    let mut permits = Vec::new();
+    for i in 0..60 {
+        permits.push(office.permit_expiring_in(25 + i % 10).await);
+    }
+    office.days_pass(1);
+    let (moment, date) = (office.moment(), office.in_days(400));
+    at_once(6, |i| {
+        let (pool, rules, mut permits) = (office.pool.clone(), office.rules.clone(), permits.clone());
+        async move {
+            if i < 2 {
+                for _ in 0..6 {
+                    run_once(&rules, by_hand(None)).await.expect("a scan");
+                }
+                return;
+            }
+            if i % 2 == 1 {
+                permits.reverse();
+            }
+            for (n, permit) in permits.into_iter().enumerate().filter(|(n, _)| (n + i) % 3 > 0) {
+                let mut connection = pool.acquire().await.expect("a connection");
+                let rules = changes::ChangeRules::at(moment, None);
+                if (n + i) % 3 == 1 {
+                    changes::renew(&mut connection, permit, None, date, None, &rules).await.expect("a renewal");
+                } else {
+                    let edit = move |p: &mut PermitData| p.holder_email = format!("ada{i}@example.org").parse().ok();
+                    changes::correct(&mut connection, permit, None, edit, &rules).await.expect("an edit");
+                }
+            }
+        }
+    })
+    .await;
+    office.scan().await;
+    for permit in permits {
+        assert_eq!(office.open(permit).await, [RENEWED]);
+    }
+    office.close().await;
+}

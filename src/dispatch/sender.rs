@@ -159,7 +159,7 @@ impl Sender {
         let hard = self.hard.clone();
         tokio::select! {
             biased;
-            ended = self.session.transmit(&message.envelope, message, &may_finish) => ended,
+            sent = self.session.transmit(&message.envelope, message, None, &may_finish) => sent.ended,
             () = hard.cancelled() => {
                 self.doubtful.store(true, Ordering::Relaxed);
                 Ended::new(Outcome::Ambiguous, Phase::Dot).because(STOPPED)

@@ -14,4 +14,5 @@ mod private_postgres;
 mod scan_schedule;
 mod send_window;
 mod shutdown;
+mod smtp;
 mod support;

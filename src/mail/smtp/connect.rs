@@ -29,7 +29,7 @@ use crate::{
 /// The host has no address.
 pub const HOST_UNKNOWN: &str = "host_unknown";
 /// No address of the host takes a connection.
-pub const CONNECTION_REFUSED: &str = "connection_refused";
+pub const CONNECT_FAILED: &str = "connect_failed";
 /// TLS is required and the server does not offer it.
 pub const STARTTLS_MISSING: &str = "starttls_missing";
 /// Somebody spoke in clear after the server had agreed to TLS.
@@ -132,7 +132,7 @@ async fn connect(host: &str, port: u16, limit: Duration) -> Result<TcpStream, En
                 Ok(()) => return Ok(tcp),
                 Err(error) => last = failed(judge::CONNECTION_LOST, error.to_string()),
             },
-            Ok(Err(error)) => last = failed(CONNECTION_REFUSED, format!("{address}: {error}")),
+            Ok(Err(error)) => last = failed(CONNECT_FAILED, format!("{address}: {error}")),
             Err(_) => last = failed(judge::TIMED_OUT, format!("{address} does not answer")),
         }
     }

@@ -229,42 +229,47 @@ impl Connection {
             let mixed_up = late && error.why != Why::Lost;
             Refusal { mixed_up, ..Refusal::gone(judge::broken(phase, error)) }
         };
-        let mixed = |refusal: Refusal| Refusal { after: After::Gone, mixed_up: true, ..refusal };
+        // A server may refuse and leave. If it stays and owes us a reply, the refusal may have been that reply.
+        let broken_off = |refusal: Option<Refusal>, phase, error: Broken| match refusal {
+            None => lost(phase, error, true),
+            Some(refusal) if error.why == Why::Lost => refusal.dropped(),
+            Some(refusal) => refusal.mixed_up(),
+        };
         let mail = self.stream.reply(self.limits.mail).await;
         let mail = mail.map_err(|error| Refusal { silent: true, ..lost(Phase::Mail, error, !first) })?;
         let mut refusal = (mail.code != 250).then(|| Refusal::by(Phase::Mail, &mail));
         if let Some(refusal) = refusal.take_if(|refusal| refusal.after == After::Gone) {
-            return Err(if mail.code == 421 { refusal } else { Refusal { silent: true, ..mixed(refusal) } });
+            return Err(if mail.code == 421 { refusal } else { Refusal { silent: true, ..refusal.mixed_up() } });
         }
         self.in_transaction = true;
         // After a refusal the other replies are only read to stay in step.
         let rcpt = match self.stream.reply(self.limits.rcpt).await {
             Ok(rcpt) => rcpt,
-            Err(error) => return Err(refusal.map_or_else(|| lost(Phase::Rcpt, error, true), Refusal::dropped)),
+            Err(error) => return Err(broken_off(refusal, Phase::Rcpt, error)),
         };
         match refusal {
-            Some(refusal) if !rcpt.is_class(4) && !rcpt.is_class(5) => return Err(mixed(refusal)),
+            Some(refusal) if !rcpt.is_class(4) && !rcpt.is_class(5) => return Err(refusal.mixed_up()),
             Some(_) => {}
             None if is_rcpt_taken(&rcpt) => {}
             None => refusal = Some(Refusal::by(Phase::Rcpt, &rcpt)),
         }
         if let Some(refusal) = refusal.take_if(|refusal| refusal.after == After::Gone || rcpt.code == 421) {
-            return Err(if rcpt.code == 421 { refusal.dropped() } else { mixed(refusal) });
+            return Err(if rcpt.code == 421 { refusal.dropped() } else { refusal.mixed_up() });
         }
         let data = match self.stream.reply(self.limits.data).await {
             Ok(data) => data,
-            Err(error) => return Err(refusal.map_or_else(|| lost(Phase::Data, error, true), Refusal::dropped)),
+            Err(error) => return Err(broken_off(refusal, Phase::Data, error)),
         };
         match refusal {
             None if data.code == 354 => Ok(()),
             None => {
                 let refusal = Refusal::by(Phase::Data, &data);
-                Err(if refusal.after == After::Idle || data.code == 421 { refusal } else { mixed(refusal) })
+                Err(if refusal.after == After::Idle || data.code == 421 { refusal } else { refusal.mixed_up() })
             }
             Some(refusal) if (data.is_class(4) || data.is_class(5)) && data.code != 421 => Err(refusal),
             // Some servers want a body although nobody may have it; the dot that would end it is not ours to send.
             Some(refusal) if data.code == 354 || data.code == 421 => Err(refusal.dropped()),
-            Some(refusal) => Err(mixed(refusal)),
+            Some(refusal) => Err(refusal.mixed_up()),
         }
     }
 
@@ -371,6 +376,12 @@ impl Refusal {
     /// The same, on a connection that must be dropped.
     fn dropped(self) -> Self {
         Self { after: After::Gone, ..self }
+    }
+
+    /// By a reply of which nobody knows which command it answers: no reason to give a message up.
+    fn mixed_up(self) -> Self {
+        let ended = Ended { outcome: Outcome::NotSent, ..self.ended.because(judge::UNEXPECTED_REPLY) };
+        Self { ended, after: After::Gone, mixed_up: true, silent: self.silent }
     }
 }
 

@@ -44,6 +44,14 @@ struct Offered {
     envelope: Envelope,
 }
 
+impl Offered {
+    /// The size may have changed since; it is only a forecast.
+    fn is_for(&self, envelope: &Envelope) -> bool {
+        let Envelope { sender, recipient, size: _ } = envelope;
+        self.envelope.sender == *sender && self.envelope.recipient == *recipient
+    }
+}
+
 impl SmtpSession {
     pub(super) fn new(server: Arc<Server>) -> Self {
         Self { server, shelf: Arc::default(), offered: None }
@@ -61,10 +69,10 @@ impl SmtpSession {
 
     fn put_back(&self, mut connection: Connection) {
         connection.rest();
-        let mut shelf = lock(&self.shelf);
-        shelf.connection = Some(connection);
-        if !shelf.is_watched {
-            shelf.is_watched = true;
+        let mut place = lock(&self.shelf);
+        place.connection = Some(connection);
+        if !place.is_watched {
+            place.is_watched = true;
             let watch = watch(Arc::downgrade(&self.shelf), self.server.limits.idle);
             self.server.tasks.spawn(watch);
         }
@@ -100,7 +108,7 @@ impl SmtpSession {
         next: Option<&Envelope>,
         may_finish: &MayFinish,
     ) -> Transmitted {
-        let Some(offered) = self.offered.take().filter(|offered| offered.envelope == *envelope) else {
+        let Some(offered) = self.offered.take().filter(|offered| offered.is_for(envelope)) else {
             return Ended::new(Outcome::NotSent, Phase::Mail).because(NOT_OFFERED).into();
         };
         let Offered { mut connection, stage, .. } = offered;

@@ -3,3 +3,4 @@
 pub mod cluster;
 pub mod program;
 pub mod run_folder;
+pub mod smtp_server;

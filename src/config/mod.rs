@@ -6,6 +6,7 @@ mod database;
 mod environment;
 mod error;
 mod reader;
+mod smtp;
 mod window;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,11 +20,12 @@ use secrecy::SecretString;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
-use crate::domain::window::SendWindow;
+use crate::domain::{recipient::EmailAddress, window::SendWindow};
 use crate::scan::schedule::ScanSchedule;
 pub use environment::read_dotenv;
 pub use error::{ConfigErrors, Fault};
 use reader::Reader;
+pub use smtp::{AmbiguousPolicy, MailAllowlist, SmtpCredentials, SmtpTls, SmtpUrl, SmtpUrlError};
 
 /// `demo` must work whatever the machine is set up for, and must never reach real data or people.
 const IGNORED_BY_DEMO: [&str; 3] = ["SMTP_URL", "DATABASE_URL", "DATABASE_DIRECT_URL"];
@@ -44,8 +46,17 @@ pub struct Config {
     pub scan_grace: TimeDelta,
     /// `None`: a scan may claim any number.
     pub scan_claim_limit: Option<u32>,
+    /// `None`: mail is kept as files.
+    pub smtp_url: Option<SmtpUrl>,
     pub mail_from: Mailbox,
     pub mail_reply_to: Option<Mailbox>,
+    /// `None`: bounces go to the address in [`mail_from`](Self::mail_from).
+    pub bounce_address: Option<EmailAddress>,
+    /// Messages a second over all processes; 0: no limit.
+    pub mail_rate_per_second: u32,
+    /// Who may be mailed outside production.
+    pub mail_allowlist: MailAllowlist,
+    pub ambiguous_policy: AmbiguousPolicy,
     pub mail_concurrency: usize,
     pub max_attempts: u32,
     pub lease: Duration,
@@ -98,13 +109,14 @@ impl Config {
     /// returned beside a fault is never used.
     fn read_all(reader: &mut Reader<'_>) -> Self {
         let (database_url, database_direct_url) = database::read(reader);
-        refuse_smtp(reader);
         let time_zone = reader.parsed("TIME_ZONE", TIME_ZONE_ALLOWED, |text| text.parse().ok());
         let time_zone = time_zone.unwrap_or(Tz::UTC);
         let scan_schedule = read_schedule(reader, time_zone);
         let send_window = window::read(reader, &scan_schedule);
         let environment = reader.parsed("ENVIRONMENT", ENVIRONMENT_ALLOWED, parse_environment);
         let clock = read_clock(reader, environment.as_ref());
+        let mail_from = reader.parsed("MAIL_FROM", MAILBOX_ALLOWED, |text| text.parse().ok());
+        let smtp = smtp::read(reader, mail_from.as_ref(), environment.as_ref());
         Self {
             database_url,
             database_direct_url,
@@ -120,10 +132,13 @@ impl Config {
                 0 => None,
                 limit => Some(limit),
             },
-            mail_from: reader
-                .parsed("MAIL_FROM", MAILBOX_ALLOWED, |text| text.parse().ok())
-                .unwrap_or_else(default_sender),
+            smtp_url: smtp.url,
+            mail_from: mail_from.unwrap_or_else(default_sender),
             mail_reply_to: reader.parsed("MAIL_REPLY_TO", MAILBOX_ALLOWED, |text| text.parse().ok()),
+            bounce_address: smtp.bounce_address,
+            mail_rate_per_second: smtp.rate_per_second,
+            mail_allowlist: smtp.allowlist,
+            ambiguous_policy: smtp.ambiguous_policy,
             mail_concurrency: reader.number("MAIL_CONCURRENCY", 8, 1..=256),
             max_attempts: reader.number("MAX_ATTEMPTS", 16, 1..=100),
             lease: Duration::from_secs(reader.number("LEASE_SECONDS", 60, 3..=3600)),
@@ -170,17 +185,6 @@ const PUBLIC_URL_ALLOWED: &str =
 const MAILBOX_ALLOWED: &str = "one address, with or without a name, such as `Permit Office <permits@example.org>`";
 const CLOCK_ALLOWED: &str = "an RFC 3339 instant, such as `2026-03-01T08:00:00Z`";
 const RUST_LOG_ALLOWED: &str = "a level (error, warn, info, debug, trace, off) or a list such as `info,sqlx=warn`";
-
-/// Better no start than a service that is believed to send.
-fn refuse_smtp(reader: &mut Reader<'_>) {
-    if reader.text("SMTP_URL").is_some() {
-        reader.fault(
-            "SMTP_URL",
-            "must be unset: this version does not send by SMTP yet, it keeps every mail as a file \
-             in DATA_DIR/mail",
-        );
-    }
-}
 
 fn read_schedule(reader: &mut Reader<'_>, zone: Tz) -> ScanSchedule {
     let default = ScanSchedule::new("0 0 6 * * *", zone)

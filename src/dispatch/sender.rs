@@ -172,7 +172,7 @@ impl Sender {
         let hard = self.hard.clone();
         tokio::select! {
             biased;
-            ended = self.session.transmit(&message.envelope, message, &may_finish) => ended,
+            sent = self.session.transmit(&message.envelope, message, None, &may_finish) => sent.ended,
             () = hard.cancelled() => {
                 self.doubtful = true;
                 let given_up = step.give_up();

@@ -85,7 +85,6 @@ pub fn compose(office: &Office, notice: &NoticeMail<'_>, now: DateTime<Utc>) -> 
         None => message_id(notice.key, recipient, notice.copy, office.domain()),
     };
     let words = wording::words(office, notice)?;
-    let envelope = Envelope { sender: office.bounce_address.clone(), recipient: recipient.clone() };
     let to = Mailbox::new(&notice.recipient.name, recipient.clone());
 
     let mut builder = Message::builder()
@@ -108,6 +107,8 @@ pub fn compose(office: &Office, notice: &NoticeMail<'_>, now: DateTime<Utc>) -> 
     if let Some(fault) = unfit(&bytes) {
         return Err(ComposeError::Unfit(fault));
     }
+    let envelope =
+        Envelope { sender: office.bounce_address.clone(), recipient: recipient.clone(), size: Some(bytes.len()) };
     Ok(Composed { sha256: Sha256::digest(&bytes).into(), bytes, message_id, envelope })
 }
 
@@ -157,7 +158,7 @@ fn is_message_id(text: &str) -> bool {
     })
 }
 
-fn ending_in_one_crlf(mut bytes: Vec<u8>) -> Vec<u8> {
+pub(super) fn ending_in_one_crlf(mut bytes: Vec<u8>) -> Vec<u8> {
     while bytes.last().is_some_and(|b| matches!(b, b'\r' | b'\n')) {
         bytes.pop();
     }
@@ -166,7 +167,7 @@ fn ending_in_one_crlf(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// What transports are promised, looked at once more: no library and no text can break it unseen.
-fn unfit(bytes: &[u8]) -> Option<&'static str> {
+pub(super) fn unfit(bytes: &[u8]) -> Option<&'static str> {
     for line in bytes.split_inclusive(|&b| b == b'\n') {
         let Some(line) = line.strip_suffix(b"\r\n") else { return Some("a bare line feed") };
         if line.len() > LINE_MAX {

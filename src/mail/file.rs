@@ -18,7 +18,7 @@ use std::{
 
 use futures_util::{FutureExt as _, future::BoxFuture};
 
-use super::{Composed, Ended, Envelope, Mailer, MayFinish, Session};
+use super::{Composed, Ended, Envelope, Mailer, MayFinish, Session, Transmitted};
 use crate::domain::attempt::{Outcome, Phase, Transport};
 
 /// The reason when the folder cannot be made or entered.
@@ -84,8 +84,9 @@ impl Session for FileSession {
         &'a mut self,
         _: &'a Envelope,
         message: &'a Composed,
+        _: Option<&'a Envelope>,
         may_finish: &'a MayFinish,
-    ) -> BoxFuture<'a, Ended> {
+    ) -> BoxFuture<'a, Transmitted> {
         async {
             let folder = Arc::clone(&self.folder);
             let name = FileMailer::file_name(&message.message_id);
@@ -99,7 +100,7 @@ impl Session for FileSession {
                 Ended::new(outcome, Phase::Body).because(BROKEN_OFF)
             });
             self.ready &= !ended.transport_fault;
-            ended
+            ended.into()
         }
         .boxed()
     }

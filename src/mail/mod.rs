@@ -7,12 +7,13 @@ mod compose;
 mod file;
 mod header;
 mod office;
+pub mod smtp;
 mod text;
 mod wording;
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
-use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, future::BoxFuture};
 
 use crate::domain::{
     attempt::{Outcome, Phase, Transport},
@@ -22,6 +23,7 @@ use crate::domain::{
 pub use compose::{ComposeError, Composed, compose, message_id};
 pub use file::FileMailer;
 pub use office::{Mailbox, MailboxError, Office, OfficeError};
+pub use smtp::SmtpMailer;
 pub use wording::{LANGUAGE, NoticeMail};
 
 /// What the transport is told about a message: who sends it and who gets it.
@@ -31,6 +33,8 @@ pub struct Envelope {
     pub sender: EmailAddress,
     /// The one recipient.
     pub recipient: EmailAddress,
+    /// Bytes of the message before dot-stuffing, for a server that wants to know in advance; `None`: not known yet.
+    pub size: Option<usize>,
 }
 
 impl Envelope {
@@ -60,25 +64,53 @@ pub trait Mailer: Send + Sync + fmt::Debug {
 ///    dot, the rename) it asks `may_finish`; `false` ends the message as `not_sent` in phase `body` with reason
 ///    [`LEASE_TOO_OLD`]. Its [`Ended`] is never `Sending`; `accepted` only with the transport's proof;
 ///    `not_sent` only if the final step was certainly not taken; everything in between is `ambiguous`.
-/// 4. [`withdraw`](Session::withdraw): the gate refused. The offer is taken back, no byte of a body is sent.
-/// 5. Futures are awaited to their end. They keep their own time limits; dropping one midway leaves an attempt
-///    that nobody knows the outcome of. A session with a future dropped midway must not be used again.
-/// 6. A session that doubts its connection drops it by itself and opens another at the next offer; a transport
-///    fault is reported, never retried inside.
+/// 4. `transmit` may be given the envelope of the `next` message. A transport that can lets it travel with this
+///    message's last bytes, and says in [`Transmitted::next`] what became of it; then the caller goes on at
+///    point 2 with it. Nothing of the next message's body is sent.
+/// 5. [`withdraw`](Session::withdraw): the gate refused. The offer is taken back, no byte of a body is sent.
+/// 6. Futures are awaited to their end. They keep their own time limits; dropping one midway leaves an attempt
+///    that nobody knows the outcome of. The session gives up the connection of a future that was dropped.
+/// 7. A session that doubts its connection drops it by itself and opens another at the next offer; a transport
+///    fault is reported, never retried inside. Only a connection that the server had given up while it was idle is
+///    replaced without a word, before anything of the message was sent.
 pub trait Session: Send + Sync {
     /// Everything before the gate; nothing is accepted yet.
     fn offer<'a>(&'a mut self, envelope: &'a Envelope) -> BoxFuture<'a, Result<(), Ended>>;
 
-    /// Body and final step, after the gate is committed.
+    /// Body and final step, after the gate is committed; and the next envelope, where the transport can.
     fn transmit<'a>(
         &'a mut self,
         envelope: &'a Envelope,
         message: &'a Composed,
+        next: Option<&'a Envelope>,
         may_finish: &'a MayFinish,
-    ) -> BoxFuture<'a, Ended>;
+    ) -> BoxFuture<'a, Transmitted>;
 
     /// The gate refused what was offered.
     fn withdraw(&mut self) -> BoxFuture<'_, ()>;
+
+    /// Closes politely what is open between two messages; what is offered is taken back. The session can be used
+    /// again. For a sender that has nothing to do, or must not keep a connection while the database is away.
+    fn close(&mut self) -> BoxFuture<'_, ()> {
+        std::future::ready(()).boxed()
+    }
+}
+
+/// What [`Session::transmit`] did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transmitted {
+    /// How the message ended.
+    pub ended: Ended,
+    /// The next message. `Some(Ok)`: it is offered, and its body may follow once its gate is committed. `Some(Err)`:
+    /// how its attempt ended, before the gate. `None`: it is not offered, and nothing of it is to be recorded.
+    pub next: Option<Result<(), Ended>>,
+}
+
+impl From<Ended> for Transmitted {
+    /// Without a next message.
+    fn from(ended: Ended) -> Self {
+        Self { ended, next: None }
+    }
 }
 
 /// Asked immediately before the point of no return: may this message still be finished?

@@ -2,7 +2,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use permit_notifier::config::{Config, ConfigErrors, Environment, LogFormat, read_dotenv};
+use permit_notifier::config::{
+    AmbiguousPolicy, Config, ConfigErrors, Environment, LogFormat, SmtpTls, SmtpUrl, read_dotenv,
+};
 use secrecy::ExposeSecret;
 
 fn read(values: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
@@ -93,7 +95,19 @@ fn every_refused_value_is_named_with_what_is_allowed() {
         ("CLOCK", "yesterday", "RFC 3339"),
         ("LOG_FORMAT", "xml", "`pretty` or `json`"),
         ("RUST_LOG", "info,sqlx=loud", "`info,sqlx=warn`"),
-        ("SMTP_URL", "smtp://mail.example.org", "does not send by SMTP yet"),
+        ("SMTP_URL", "mail.example.org", "`smtp://user:password@mail.example.org:587`"),
+        ("SMTP_URL", "smtp://mail.example.org/inbox", "no path"),
+        ("SMTP_URL", "smtp://ann@mail.example.org", "a user and a password"),
+        ("SMTP_URL", "smtp://mail.example.org?tls=maybe", "`opportunistic`"),
+        ("SMTP_URL", "smtp://mail.example.org?timeout=5", "one parameter only"),
+        ("SMTP_URL", "smtps://mail.example.org?tls=none", "`smtp://…`"),
+        ("SMTP_URL", "smtp://a:b@mail.example.org?tls=opportunistic", "another machine"),
+        ("BOUNCE_ADDRESS", "bounces", "`bounces@example.org`"),
+        ("BOUNCE_ADDRESS", "bücher@example.org", "in ASCII"),
+        ("MAIL_ALLOWLIST", "example.org;example.com", "separated by commas"),
+        ("MAIL_RATE_PER_SECOND", "10001", "from 0 to 10000"),
+        ("AMBIGUOUS_POLICY", "resend", "`resend-after:24`"),
+        ("AMBIGUOUS_POLICY", "resend-after:0", "hours from 1"),
         ("DATABASE_DIRECT_URL", "postgres://localhost/permits", "beside DATABASE_URL"),
     ] {
         let sentence = refused(name, value);
@@ -245,9 +259,74 @@ fn the_example_file_shows_the_real_defaults() {
         .fold(String::new(), |text, line| text + line + "\n");
     let values: BTreeMap<String, String> =
         dotenvy::from_read_iter(uncommented.as_bytes()).collect::<Result<_, _>>().unwrap();
-    let without_examples = |name: &str| !matches!(name, "DATABASE_URL" | "DATA_DIR");
+    let without_examples = |name: &str| !matches!(name, "DATABASE_URL" | "DATA_DIR" | "SMTP_URL");
     let example = Config::read(&|name| values.get(name).filter(|_| without_examples(name)).cloned());
     assert_eq!(format!("{:?}", example.unwrap()), format!("{:?}", accepted(&[])));
+}
+
+#[test]
+fn a_mail_server_needs_a_sender_and_an_environment() {
+    let url = ("SMTP_URL", "smtp://mail.example.org");
+    let errors = read(&[url]).unwrap_err();
+    let named: BTreeSet<_> = errors.0.iter().map(|fault| fault.variable.as_str()).collect();
+    assert_eq!(named, BTreeSet::from(["ENVIRONMENT", "MAIL_FROM"]));
+
+    let from = ("MAIL_FROM", "permits@example.org");
+    let config = accepted(&[url, from, ("ENVIRONMENT", "production")]);
+    assert_eq!(config.smtp_url.unwrap().server(), "mail.example.org:25");
+    assert!(config.warnings.is_empty());
+    let trial = accepted(&[url, from, ("ENVIRONMENT", "staging")]);
+    assert!(trial.warnings[0].contains("nobody is mailed"));
+    let ignored = accepted(&[url, from, ("ENVIRONMENT", "production"), ("MAIL_ALLOWLIST", "*")]);
+    assert!(ignored.warnings[0].contains("is ignored"));
+}
+
+#[test]
+fn a_mail_server_s_url_says_how_it_is_encrypted_and_hides_its_password() {
+    for (url, tls, port) in [
+        ("smtp://mail.example.org", SmtpTls::Opportunistic, 25),
+        ("smtp://a:b@mail.example.org", SmtpTls::Required, 587),
+        ("smtp://a:b@localhost", SmtpTls::Opportunistic, 587),
+        ("smtp://a:b@[::1]:2525/", SmtpTls::Opportunistic, 2525),
+        ("smtp://a:b@mail.example.org?tls=none", SmtpTls::Never, 587),
+        ("smtp://mail.example.org?tls=required", SmtpTls::Required, 25),
+        ("smtps://mail.example.org", SmtpTls::Implicit, 465),
+    ] {
+        let read = SmtpUrl::parse(url).unwrap();
+        assert_eq!((read.tls, read.port), (tls, port), "{url}");
+    }
+    let url = SmtpUrl::parse("smtps://ann%40example.org:p%3Ass%20hunter2@mail.example.org").unwrap();
+    let credentials = url.credentials.as_ref().unwrap();
+    assert_eq!(credentials.user, "ann@example.org");
+    assert_eq!(credentials.password.expose_secret(), "p:ss hunter2");
+    assert!(!format!("{url:?}").contains("hunter2"));
+    for value in
+        ["smtp://ann:hunter2@", "http://ann:hunter2@host", "smtp://ann:hunter2@host?tls=x", "smtp://:hunter2@host"]
+    {
+        assert!(!refused("SMTP_URL", value).contains("hunter2"), "{value}");
+    }
+}
+
+#[test]
+fn outside_production_only_the_allowlist_is_mailed() {
+    let allows = |list: &str, address: &str| {
+        accepted(&[("MAIL_ALLOWLIST", list)]).mail_allowlist.allows(&address.parse().unwrap())
+    };
+    assert!(!allows("", "ann@example.org"));
+    assert!(allows("*", "ann@example.org"));
+    assert!(allows("bob@example.org, Ann@Example.org", "ann@example.org"));
+    assert!(!allows("ann@example.org", "bob@example.org"));
+    assert!(allows("example.com,@example.org", "bob@EXAMPLE.org"));
+    assert!(!allows("example.org", "bob@mail.example.org"));
+    assert!(!allows("example.org", "bob@notexample.org"));
+}
+
+#[test]
+fn the_policy_for_unknown_outcomes_is_to_hold_or_to_resend() {
+    let policy = |text: &str| accepted(&[("AMBIGUOUS_POLICY", text)]).ambiguous_policy;
+    assert_eq!(policy(""), AmbiguousPolicy::Hold);
+    assert_eq!(policy("hold"), AmbiguousPolicy::Hold);
+    assert_eq!(policy("resend-after:24"), AmbiguousPolicy::ResendAfter(Duration::from_hours(24)));
 }
 
 #[test]

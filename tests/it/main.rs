@@ -23,4 +23,5 @@ mod scan_schedule;
 mod scans;
 mod send_window;
 mod shutdown;
+mod smtp;
 mod support;

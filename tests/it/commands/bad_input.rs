@@ -47,7 +47,7 @@ fn a_wrong_variable_ends_with_one_and_names_itself() {
         ("LISTEN_ADDR", "here", "IP address"),
         ("CLOCK", "tomorrow", "RFC 3339"),
         ("DATABASE_URL", "nonsense", "postgres://"),
-        ("SMTP_URL", "smtp://localhost", "unset"),
+        ("SMTP_URL", "mail.example.org", "smtp://"),
         ("RUST_LOG", "lots=of=noise", "level"),
     ];
     for (name, value, allowed) in wrong {

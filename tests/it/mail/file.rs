@@ -29,7 +29,7 @@ fn names(folder: &Path) -> Vec<String> {
 async fn send(folder: &Path, message: &Composed, may_finish: &MayFinish) -> Result<Ended, Ended> {
     let mut session = FileMailer::new(folder).session();
     session.offer(&message.envelope).await?;
-    Ok(session.transmit(&message.envelope, message, may_finish).await)
+    Ok(session.transmit(&message.envelope, message, None, may_finish).await.ended)
 }
 
 #[tokio::test]
@@ -87,13 +87,13 @@ async fn a_folder_that_vanishes_is_noticed_and_made_again() {
     let mut session = FileMailer::new(&folder).session();
     session.offer(&message.envelope).await.unwrap();
     fs::remove_dir(&folder).unwrap();
-    let ended = session.transmit(&message.envelope, &message, &MayFinish::always()).await;
+    let ended = session.transmit(&message.envelope, &message, None, &MayFinish::always()).await.ended;
     assert_eq!((ended.outcome, ended.phase, ended.transport_fault), (Outcome::NotSent, Phase::Connect, true));
     session.offer(&message.envelope).await.unwrap();
     session.withdraw().await;
     assert!(names(&folder).is_empty());
     session.offer(&message.envelope).await.unwrap();
-    let ended = session.transmit(&message.envelope, &message, &MayFinish::always()).await;
+    let ended = session.transmit(&message.envelope, &message, None, &MayFinish::always()).await.ended;
     assert_eq!(ended.outcome, Outcome::Accepted);
 }
 

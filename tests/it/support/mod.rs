@@ -6,3 +6,4 @@ pub mod postbox;
 pub mod program;
 pub mod records;
 pub mod run_folder;
+pub mod smtp_server;

@@ -12,7 +12,7 @@ use std::{
 use futures_util::future::{BoxFuture, FutureExt as _};
 use permit_notifier::{
     domain::attempt::{Outcome, Phase, Transport},
-    mail::{Composed, Ended, Envelope, Mailer, MayFinish, Session},
+    mail::{Composed, Ended, Envelope, Mailer, MayFinish, Session, Transmitted},
 };
 use tokio::sync::oneshot;
 
@@ -175,16 +175,17 @@ impl Session for ScriptedSession {
         &'a mut self,
         envelope: &'a Envelope,
         message: &'a Composed,
+        _next: Option<&'a Envelope>,
         may_finish: &'a MayFinish,
-    ) -> BoxFuture<'a, Ended> {
+    ) -> BoxFuture<'a, Transmitted> {
         async {
             let address = envelope.recipient.to_string();
             self.mailer.pass(&address, Point::BeforeFinal).await;
             if !may_finish.ask() {
-                return Ended::lease_too_old();
+                return Ended::lease_too_old().into();
             }
             let ended = match self.mailer.next_reply(&address, false) {
-                Some(Reply::End(ended)) => return self.after(&address, ended).await,
+                Some(Reply::End(ended)) => return self.after(&address, ended).await.into(),
                 Some(Reply::Panic) => panic!("a transport that panics"),
                 Some(Reply::TakeAndLose) => Ended::new(Outcome::Ambiguous, Phase::Dot).because("connection_lost"),
                 Some(Reply::Offer(_)) | None => accepted(),
@@ -197,7 +198,7 @@ impl Session for ScriptedSession {
                 bytes: message.bytes.clone(),
                 offered_at: self.offered_at,
             });
-            self.after(&address, ended).await
+            self.after(&address, ended).await.into()
         }
         .boxed()
     }

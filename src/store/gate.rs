@@ -147,7 +147,7 @@ async fn lock_deliveries(
     // The recipient is compared with the permit as it is now, whatever the version says: a belt to the braces.
     let rows = sqlx::query!(
         r#"SELECT d.id, d.lease_token, d.state, n.send_by, n.superseded_at, n.reason_code, d.recipient_key,
-                  p.holder_email,
+                  d.by_request, p.holder_email,
                   ARRAY(SELECT c.email FROM contacts c WHERE c.permit_id = p.id AND c.email IS NOT NULL)
                       AS "contact_emails!",
                   EXISTS (SELECT FROM suppressions s WHERE s.address = d.recipient_key
@@ -165,7 +165,9 @@ async fn lock_deliveries(
             is_pending: row.state == "pending",
             superseded: row.superseded_at.map(|_| reason.unwrap_or(ReasonCode::NotOwed)),
             send_by: row.send_by,
-            on_permit: is_on_permit(&row.recipient_key, row.holder_email.as_deref(), &row.contact_emails),
+            // A copy that a person asked for goes where that person said.
+            on_permit: row.by_request
+                || is_on_permit(&row.recipient_key, row.holder_email.as_deref(), &row.contact_emails),
             suppressed: row.suppressed,
         };
         Ok((row.id, facts))

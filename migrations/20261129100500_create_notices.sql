@@ -15,6 +15,7 @@ CREATE TABLE notices (
                     CHECK (state IN ('pending', 'held', 'ambiguous', 'sent', 'failed', 'superseded', 'skipped', 'cancelled')),
     reason_code     text,
     reason          text,
+    held_reason     text,
     superseded_at   timestamptz,
     created_at      timestamptz NOT NULL,
     scan_id         uuid        CONSTRAINT notices_scan_id_fkey REFERENCES scans (id),
@@ -42,14 +43,16 @@ COMMENT ON COLUMN notices.in_advance IS 'Written by a person before its due day.
 COMMENT ON COLUMN notices.state IS 'Follows from its deliveries; written with the row when it has none.';
 COMMENT ON COLUMN notices.reason_code IS 'Why it is held or ended unsent.';
 COMMENT ON COLUMN notices.reason IS 'The same in words, or a person''s own.';
+COMMENT ON COLUMN notices.held_reason IS 'Why a person holds it, in that person''s words, until one releases or cancels it; outlasts being superseded and revived.';
 COMMENT ON COLUMN notices.superseded_at IS 'Business time since which it is no longer owed; a copy in flight may still end sent.';
 COMMENT ON COLUMN notices.created_at IS 'Business time at which it was recorded.';
-COMMENT ON COLUMN notices.scan_id IS 'The scan that recorded it; empty when a change did.';
-COMMENT ON COLUMN notices.import_id IS 'The import that recorded it, if one did.';
+COMMENT ON COLUMN notices.scan_id IS 'The scan that recorded it, or revived and held it; empty when a change did.';
+COMMENT ON COLUMN notices.import_id IS 'The import that recorded it, or revived and held it, if one did.';
 CREATE INDEX notices_permit_id_idx ON notices (permit_id, expires_on);
 CREATE INDEX notices_period_idx ON notices (expires_on, permit_id, notice_type) INCLUDE (state, reason_code);
 CREATE INDEX notices_open_idx ON notices (send_by, id) WHERE state IN ('pending', 'held');
-CREATE INDEX notices_scan_id_idx ON notices (scan_id) WHERE state = 'held';
+CREATE INDEX notices_scan_id_idx ON notices (scan_id, permit_id, id) WHERE state = 'held';
+CREATE INDEX notices_import_id_idx ON notices (import_id, permit_id, id) WHERE state = 'held';
 CREATE INDEX notices_revivable_idx ON notices (permit_id)
     WHERE superseded_at IS NOT NULL
       AND reason_code IN ('period_changed', 'not_active', 'paused', 'archived', 'step_removed', 'not_owed')
@@ -65,6 +68,7 @@ CREATE TABLE deliveries (
     recipient_name  text        NOT NULL DEFAULT '',
     role            text        NOT NULL,
     language        text        NOT NULL DEFAULT 'en',
+    by_request      boolean     NOT NULL DEFAULT false,
     state           text        NOT NULL CONSTRAINT deliveries_state_known
                     CHECK (state IN ('pending', 'held', 'sending', 'sent', 'ambiguous', 'failed', 'bounced',
                                      'superseded', 'suppressed', 'skipped', 'cancelled')),
@@ -95,6 +99,7 @@ COMMENT ON COLUMN deliveries.recipient_key IS 'Address in lower case, or "letter
 COMMENT ON COLUMN deliveries.recipient_name IS 'Display name of the recipient.';
 COMMENT ON COLUMN deliveries.role IS 'holder, or the contact''s role.';
 COMMENT ON COLUMN deliveries.language IS 'BCP 47 tag of the recipient''s language.';
+COMMENT ON COLUMN deliveries.by_request IS 'A person asked for this copy: its address need not be one of the permit.';
 COMMENT ON COLUMN deliveries.state IS 'A lease leaves it pending; only the gate makes it sending.';
 COMMENT ON COLUMN deliveries.reason_code IS 'Why it is held or ended unsent.';
 COMMENT ON COLUMN deliveries.send_by IS 'The notice''s send_by, here for the order of leasing.';
@@ -178,6 +183,7 @@ CREATE UNIQUE INDEX attempts_one_effective_idx ON attempts (delivery_id)
     WHERE outcome IN ('sending', 'accepted')
        OR (outcome = 'ambiguous' AND resolution IS DISTINCT FROM 'not_delivered');
 CREATE INDEX attempts_sending_idx ON attempts (boot_id) WHERE outcome = 'sending';
+CREATE INDEX attempts_unresolved_idx ON attempts (finished_at) WHERE outcome = 'ambiguous' AND resolution IS NULL;
 
 CREATE TABLE attempt_messages (
     attempt_id uuid  NOT NULL CONSTRAINT attempt_messages_pkey PRIMARY KEY

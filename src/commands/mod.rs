@@ -1,10 +1,12 @@
 //! What a person can run: one file per command.
 
+mod audit;
 mod demo;
 mod dispatch;
 pub mod doctor;
 mod import;
 mod migrate;
+mod release;
 mod scan;
 mod serve;
 
@@ -38,6 +40,10 @@ enum Command {
     Dispatch(dispatch::Arguments),
     /// Import permits from a file
     Import(import::Arguments),
+    /// Release, or cancel, what a scan or an import held
+    Release(release::Arguments),
+    /// Compare a ledger of accepted messages with the database, both ways
+    Audit(audit::Arguments),
     /// Check the set-up: every check a line
     Doctor(doctor::Arguments),
 }
@@ -112,6 +118,8 @@ fn start(command: Command, config: Config) -> Result<ExitCode> {
         Command::Migrate => block_on(migrate::run(&database)),
         Command::Scan(arguments) => block_on(scan::run(arguments, config, &database)),
         Command::Import(arguments) => block_on(import::run(arguments, config, &database)),
+        Command::Release(arguments) => block_on(release::run(arguments, config, &database)),
+        Command::Audit(arguments) => block_on(audit::run(arguments, config, &database)),
         Command::Dispatch(arguments) => block_on(dispatch::run(arguments, config, &database)),
         Command::Demo | Command::Doctor(_) => unreachable!("handled above"),
     };

@@ -1,6 +1,6 @@
 //! Calendar arithmetic: whole days and months, and what day it is in a zone.
 
-use chrono::{DateTime, Datelike, Months, NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 
 /// The calendar day in `zone` at `instant`.
@@ -25,4 +25,12 @@ pub fn plus_months(date: NaiveDate, months: i32) -> NaiveDate {
 /// Whole days from `from` to `to`, negative if `to` is earlier.
 pub fn days_between(from: NaiveDate, to: NaiveDate) -> i64 {
     i64::from(to.num_days_from_ce()) - i64::from(from.num_days_from_ce())
+}
+
+/// The first instant of `date` in `zone`. Where clocks skip midnight, or the whole day, it is the first one after.
+pub fn start_of_day(date: NaiveDate, zone: Tz) -> DateTime<Utc> {
+    let midnight = date.and_time(NaiveTime::MIN);
+    let quarters = (0..2 * 24 * 4).filter_map(|n| midnight.checked_add_signed(TimeDelta::minutes(15 * n)));
+    let first = quarters.filter_map(|local| zone.from_local_datetime(&local).earliest()).next();
+    first.map_or_else(|| midnight.and_utc(), |local| local.with_timezone(&Utc))
 }

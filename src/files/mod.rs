@@ -17,6 +17,7 @@ mod dates;
 mod fault;
 mod feed;
 mod fields;
+pub mod ledger;
 mod mapping;
 mod options;
 mod probe;

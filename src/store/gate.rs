@@ -140,8 +140,8 @@ async fn lock_deliveries(
     let ids: Vec<Uuid> = unlocked.map(|request| request.delivery_id).collect();
     // The recipient is compared with the permit as it is now, whatever the version says: a belt to the braces.
     let rows = sqlx::query!(
-        r#"SELECT d.id, d.lease_token, d.state, n.send_by, n.expires_on = p.expires_on AS "present_period!", n.superseded_at, n.reason_code, d.recipient_key,
-                  p.holder_email,
+        r#"SELECT d.id, d.lease_token, d.state, n.send_by, n.expires_on = p.expires_on AS "present_period!",
+                  n.superseded_at, n.reason_code, d.recipient_key, d.by_request, p.holder_email,
                   ARRAY(SELECT c.email FROM contacts c WHERE c.permit_id = p.id AND c.email IS NOT NULL)
                       AS "contact_emails!",
                   EXISTS (SELECT FROM suppressions s WHERE s.address = d.recipient_key
@@ -163,7 +163,9 @@ async fn lock_deliveries(
                 .map(|_| reason.unwrap_or(ReasonCode::NotOwed))
                 .or((!row.present_period).then_some(ReasonCode::PeriodChanged)),
             send_by: row.send_by,
-            on_permit: is_on_permit(&row.recipient_key, row.holder_email.as_deref(), &row.contact_emails),
+            // A copy that a person asked for goes where that person said.
+            on_permit: row.by_request
+                || is_on_permit(&row.recipient_key, row.holder_email.as_deref(), &row.contact_emails),
             suppressed: row.suppressed,
         };
         Ok((row.id, facts))

@@ -2,6 +2,8 @@
 //!
 //! Locks are taken in one order everywhere: permit, notice, delivery, attempt, each by id.
 
+pub mod actions;
+pub mod audits;
 pub mod cases;
 pub mod changes;
 pub mod claims;
@@ -66,6 +68,9 @@ pub enum StoreError {
     /// Not allowed in the present state.
     #[error("not possible: {0}")]
     WrongState(String),
+    /// A copy is through the gate: whether it is sent is not known yet, so nothing can be decided about it.
+    #[error("not possible: a copy of the notice is being sent at this moment; its outcome will be known soon")]
+    BeingSent,
     /// A field cannot take that value.
     #[error("{field}: {why}")]
     Invalid {

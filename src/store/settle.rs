@@ -201,7 +201,7 @@ async fn lock_and_read(connection: &mut PgConnection, settlements: &[Settlement]
         r#"SELECT a.id, a.outcome, a.reason, a.resolution IS NOT NULL AS "resolved!", d.notice_id, n.permit_id,
                   d.attempt_count,
                   CASE WHEN n.superseded_at IS NOT NULL THEN coalesce(n.reason_code, 'not_owed') END AS superseded,
-                  d.recipient_key, p.holder_email,
+                  d.recipient_key, d.by_request, p.holder_email,
                   ARRAY(SELECT c.email FROM contacts c WHERE c.permit_id = p.id AND c.email IS NOT NULL)
                       AS "contact_emails!"
            FROM attempts a JOIN deliveries d ON d.id = a.delivery_id JOIN notices n ON n.id = d.notice_id
@@ -217,7 +217,8 @@ async fn lock_and_read(connection: &mut PgConnection, settlements: &[Settlement]
             permit_id: row.permit_id,
             attempt_count: row.attempt_count,
             superseded: row.superseded.map(|code| code.parse().unwrap_or(ReasonCode::NotOwed)),
-            on_permit: is_on_permit(&row.recipient_key, row.holder_email.as_deref(), &row.contact_emails),
+            on_permit: row.by_request
+                || is_on_permit(&row.recipient_key, row.holder_email.as_deref(), &row.contact_emails),
             outcome: row.outcome.parse()?,
             reason: row.reason,
             resolved: row.resolved,

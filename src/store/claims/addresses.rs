@@ -1,5 +1,6 @@
 //! Copies follow the addresses: what is open for an address that left the permit ends, and the latest owed
-//! notice of each class gets a copy for each role that has none yet.
+//! notice of each class gets a copy for each role that has none yet. So does each one that a person wrote before
+//! its due day and that waits for it. A copy that a person asked for goes where that person said.
 //!
 //! Runs in the transaction of every change, in every scan, and after a settle that ends such a copy unsent.
 
@@ -18,7 +19,7 @@ use crate::{
     domain::{
         copies::{LETTER_KEY, Owed, copies},
         delivery::DeliveryState,
-        notice::{NoticeClass, NoticeState},
+        notice::{NoticeClass, NoticeState, ReasonCode},
         recipient::HOLDER,
     },
     store::{
@@ -35,13 +36,31 @@ struct Notice {
     state: NoticeState,
     due_on: NaiveDate,
     send_by: NaiveDate,
+    in_advance: bool,
+    held_by_person: bool,
     copies: Vec<CopyRow>,
+}
+
+impl Notice {
+    /// Written before its due day, which has not come.
+    fn waits(&self, today: NaiveDate) -> bool {
+        self.in_advance && self.due_on > today
+    }
+
+    /// Why its copies are held, if they are.
+    fn hold(&self) -> Option<ReasonCode> {
+        if self.held_by_person {
+            return Some(ReasonCode::ByPerson);
+        }
+        (self.state == NoticeState::Held).then_some(ReasonCode::ClaimLimit)
+    }
 }
 
 struct CopyRow {
     id: Uuid,
     recipient_key: String,
     role: String,
+    by_request: bool,
     state: DeliveryState,
 }
 
@@ -50,8 +69,7 @@ struct CopyRow {
 struct Work {
     touched: HashSet<Uuid>,
     drop: Vec<Uuid>,
-    wake: Vec<Uuid>,
-    held: Vec<Uuid>,
+    wake: HashMap<Option<ReasonCode>, Vec<Uuid>>,
     make: DeliveryColumns,
 }
 
@@ -71,7 +89,7 @@ pub async fn follow_addresses(
     lock_notices(connection, &ids).await?;
     lock_deliveries(connection, &ids).await?;
     let notices = read_notices(connection, &ids).await?;
-    let latest = latest_of_class(&notices);
+    let latest = latest_of_class(&notices, writing.moment.today);
     let by_permit: HashMap<Uuid, &Case> = cases.iter().map(|case| (case.permit_id, case)).collect();
     let mut work = Work::default();
     for notice in &notices {
@@ -81,9 +99,13 @@ pub async fn follow_addresses(
     }
     let touched: Vec<Uuid> = work.touched.into_iter().collect();
     drop_copies(connection, &work.drop, writing.moment.now).await?;
-    wake_copies(connection, &work.wake, "pending", writing).await?;
-    wake_copies(connection, &work.held, "held", writing).await?;
+    for (hold, copies) in &work.wake {
+        wake_copies(connection, copies, *hold, writing).await?;
+    }
     insert_deliveries(connection, work.make, writing.moment.now, writing.not_before).await?;
+    let waiting: Vec<Uuid> =
+        notices.iter().filter(|n| n.waits(writing.moment.today) && touched.contains(&n.id)).map(|n| n.id).collect();
+    wait_together(connection, &waiting).await?;
     refresh_states(connection, &touched).await
 }
 
@@ -99,7 +121,7 @@ fn plan(notice: &Notice, case: &Case, suppressed: &Suppressed, is_latest: bool, 
         } else {
             on_permit.contains(&copy.recipient_key)
         };
-        is_open(copy) && !stays
+        is_open(copy) && !stays && !copy.by_request
     };
     for copy in notice.copies.iter().filter(|copy| leaves(copy)) {
         work.drop.push(copy.id);
@@ -119,7 +141,7 @@ fn plan(notice: &Notice, case: &Case, suppressed: &Suppressed, is_latest: bool, 
         notice.copies.iter().filter(served).partition(|copy| mailable.contains(&copy.recipient_key));
     let own: HashSet<&str> = own.into_iter().map(|copy| copy.recipient_key.as_str()).collect();
     let mut former: Vec<&str> = former.into_iter().map(|copy| copy.role.as_str()).collect();
-    let hold = notice.state == NoticeState::Held;
+    let hold = notice.hold();
     for copy in &owed {
         let key = copy.recipient_key();
         let old = notice.copies.iter().filter(|c| c.recipient_key == key).max_by_key(|c| c.id);
@@ -142,8 +164,7 @@ fn plan(notice: &Notice, case: &Case, suppressed: &Suppressed, is_latest: bool, 
         }
         match old {
             Some(old) if matches!(old.state, DeliveryState::Superseded | DeliveryState::Suppressed) => {
-                let woken = if hold { &mut work.held } else { &mut work.wake };
-                woken.push(old.id);
+                work.wake.entry(hold).or_default().push(old.id);
             }
             // It was refused, cancelled or has bounced there: that is for a person to retry.
             Some(_) => continue,
@@ -153,16 +174,17 @@ fn plan(notice: &Notice, case: &Case, suppressed: &Suppressed, is_latest: bool, 
     }
 }
 
-/// For each permit and class the notice that is due latest.
-fn latest_of_class(notices: &[Notice]) -> HashSet<Uuid> {
+/// For each permit and class the notice that is due latest, and every one that waits for its day.
+fn latest_of_class(notices: &[Notice], today: NaiveDate) -> HashSet<Uuid> {
     let mut latest: HashMap<(Uuid, NoticeClass), &Notice> = HashMap::new();
-    for notice in notices {
+    for notice in notices.iter().filter(|notice| !notice.waits(today)) {
         let present = latest.entry((notice.permit_id, notice.class)).or_insert(notice);
         if (notice.due_on, notice.id) > (present.due_on, present.id) {
             *present = notice;
         }
     }
-    latest.values().map(|notice| notice.id).collect()
+    let waiting = notices.iter().filter(|notice| notice.waits(today));
+    latest.into_values().chain(waiting).map(|notice| notice.id).collect()
 }
 
 async fn notices_that_may_go(connection: &mut PgConnection, permits: &[Uuid], today: NaiveDate) -> Result<Vec<Uuid>> {
@@ -182,8 +204,9 @@ async fn notices_that_may_go(connection: &mut PgConnection, permits: &[Uuid], to
 
 async fn read_notices(connection: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<Notice>> {
     let rows = sqlx::query!(
-        "SELECT n.id, n.permit_id, n.class, n.state, n.due_on, n.send_by, d.id AS delivery_id, d.recipient_key, d.role,
-                d.state AS delivery_state
+        "SELECT n.id, n.permit_id, n.class, n.state, n.due_on, n.send_by, n.in_advance,
+                n.held_reason IS NOT NULL AS \"held_by_person!\", d.id AS delivery_id, d.recipient_key, d.role,
+                d.by_request, d.state AS delivery_state
          FROM notices n JOIN deliveries d ON d.notice_id = n.id
          WHERE n.id = ANY ($1) AND n.superseded_at IS NULL
            AND n.state IN ('pending', 'held', 'ambiguous', 'sent', 'failed', 'superseded')
@@ -198,6 +221,7 @@ async fn read_notices(connection: &mut PgConnection, ids: &[Uuid]) -> Result<Vec
             id: row.delivery_id,
             recipient_key: row.recipient_key,
             role: row.role,
+            by_request: row.by_request,
             state: row.delivery_state.parse()?,
         };
         match notices.last_mut() {
@@ -209,6 +233,8 @@ async fn read_notices(connection: &mut PgConnection, ids: &[Uuid]) -> Result<Vec
                 state: row.state.parse()?,
                 due_on: row.due_on,
                 send_by: row.send_by,
+                in_advance: row.in_advance,
+                held_by_person: row.held_by_person,
                 copies: vec![copy],
             }),
         }
@@ -232,17 +258,35 @@ async fn drop_copies(connection: &mut PgConnection, deliveries: &[Uuid], now: Da
 async fn wake_copies(
     connection: &mut PgConnection,
     deliveries: &[Uuid],
-    state: &'static str,
+    hold: Option<ReasonCode>,
     writing: Writing,
 ) -> Result<()> {
     sqlx::query!(
-        "UPDATE deliveries SET state = $2, reason_code = CASE WHEN $2 = 'held' THEN 'claim_limit' END,
-                next_attempt_at = greatest(next_attempt_at, $3), updated_at = $4
+        "UPDATE deliveries
+         SET state = CASE WHEN $2::text IS NULL THEN 'pending' ELSE 'held' END, reason_code = $2,
+             next_attempt_at = greatest(next_attempt_at, $3), updated_at = $4
          WHERE id = ANY ($1) AND state IN ('superseded', 'suppressed')",
         deliveries,
-        state,
+        hold.map(ReasonCode::as_str),
         writing.not_before,
         writing.moment.now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Lets new copies of notices that wait for their day wait as long as the others do.
+async fn wait_together(connection: &mut PgConnection, notices: &[Uuid]) -> Result<()> {
+    if notices.is_empty() {
+        return Ok(());
+    }
+    sqlx::query!(
+        "UPDATE deliveries d SET next_attempt_at = waits.until
+         FROM (SELECT notice_id, max(next_attempt_at) AS until FROM deliveries
+               WHERE notice_id = ANY ($1) GROUP BY notice_id) AS waits
+         WHERE d.notice_id = waits.notice_id AND d.state = 'pending' AND d.next_attempt_at < waits.until",
+        notices,
     )
     .execute(connection)
     .await?;

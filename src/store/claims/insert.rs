@@ -32,7 +32,7 @@ pub struct Claim {
 
 /// The columns of deliveries to be inserted.
 #[derive(Debug, Default)]
-pub(super) struct DeliveryColumns {
+pub(in crate::store) struct DeliveryColumns {
     ids: Vec<Uuid>,
     notice_ids: Vec<Uuid>,
     channels: Vec<&'static str>,
@@ -47,12 +47,18 @@ pub(super) struct DeliveryColumns {
 }
 
 impl DeliveryColumns {
-    /// Adds one copy of a notice; `hold` keeps it back.
-    pub(super) fn push(&mut self, notice: Uuid, send_by: NaiveDate, copy: &Owed<'_>, hold: bool) {
-        let (state, reason) = match copy {
-            Owed::Suppressed(_) => ("suppressed", Some(ReasonCode::Suppressed.as_str())),
-            _ if hold => ("held", Some(ReasonCode::ClaimLimit.as_str())),
-            _ => ("pending", None),
+    /// Adds one copy of a notice; `hold` keeps it back, for that reason.
+    pub(in crate::store) fn push(
+        &mut self,
+        notice: Uuid,
+        send_by: NaiveDate,
+        copy: &Owed<'_>,
+        hold: Option<ReasonCode>,
+    ) {
+        let (state, reason) = match (copy, hold) {
+            (Owed::Suppressed(_), _) => ("suppressed", Some(ReasonCode::Suppressed.as_str())),
+            (_, Some(reason)) => ("held", Some(reason.as_str())),
+            (_, None) => ("pending", None),
         };
         let recipient = match copy {
             Owed::Mail(recipient) | Owed::Suppressed(recipient) => Some(recipient),
@@ -149,7 +155,7 @@ fn claim(
         if hold { (NoticeState::Held, Some(ReasonCode::ClaimLimit)) } else { (NoticeState::Pending, None) };
     let claim = Claim { id: Uuid::now_v7(), key: key(case, notice_type), class, timing, state, reason };
     for copy in &owed {
-        deliveries.push(claim.id, timing.send_by, copy, hold);
+        deliveries.push(claim.id, timing.send_by, copy, hold.then_some(ReasonCode::ClaimLimit));
     }
     claim
 }
@@ -202,7 +208,7 @@ async fn insert_notices(connection: &mut PgConnection, claims: &[Claim], writing
 }
 
 /// Inserts copies of notices that are in the same transaction; a copy that is there already is left alone.
-pub(super) async fn insert_deliveries(
+pub(in crate::store) async fn insert_deliveries(
     connection: &mut PgConnection,
     deliveries: DeliveryColumns,
     now: DateTime<Utc>,

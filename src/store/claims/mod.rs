@@ -10,6 +10,7 @@ mod supersede;
 
 pub use addresses::follow_addresses;
 pub use insert::Claim;
+pub(super) use insert::{DeliveryColumns, insert_deliveries};
 pub use supersede::refresh_states;
 
 use chrono::{DateTime, Utc};

@@ -1,9 +1,9 @@
 //! Reviving: a notice that was superseded because the permit changed is owed again.
 //!
 //! Unsent copies to addresses still on the permit become pending, addresses without a copy get one; attempts
-//! and Message-IDs stay. A copy in flight is left to its sender.
+//! and Message-IDs stay. A copy in flight is left to its sender. What a person held comes back held by that person.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, NaiveDate, Utc};
 use sqlx::PgConnection;
@@ -51,27 +51,34 @@ pub(super) async fn write(
     let ids: Vec<Uuid> = revivals.iter().map(|revival| revival.id).collect();
     lock_notices(connection, &ids).await?;
     lock_deliveries(connection, &ids).await?;
-    let ids = clear_superseded(connection, &revivals, writing.hold).await?;
+    let (ids, held_by_person) = clear_superseded(connection, &revivals, writing).await?;
     let present = present_copies(connection, &ids).await?;
-    let mut awake = Vec::new();
-    let mut suppressed_now = Vec::new();
+    let brake = writing.hold.then_some(ReasonCode::ClaimLimit);
+    let (mut awake, mut kept, mut suppressed_now) = (Vec::new(), Vec::new(), Vec::new());
     let mut missing = DeliveryColumns::default();
     for revival in revivals.iter().filter(|revival| ids.contains(&revival.id)) {
+        let by_person = held_by_person.contains(&revival.id);
         for copy in &revival.owed {
             match present.get(&(revival.id, copy.recipient_key())) {
-                Some(id) if !matches!(copy, Owed::Suppressed(_)) => awake.push(*id),
-                Some(id) => suppressed_now.push(*id),
-                None => missing.push(revival.id, revival.timing.send_by, copy, writing.hold),
+                Some(id) if matches!(copy, Owed::Suppressed(_)) => suppressed_now.push(*id),
+                Some(id) if by_person => kept.push(*id),
+                Some(id) => awake.push(*id),
+                None => {
+                    let hold = if by_person { Some(ReasonCode::ByPerson) } else { brake };
+                    missing.push(revival.id, revival.timing.send_by, copy, hold);
+                }
             }
         }
     }
-    wake_deliveries(connection, &awake, writing.hold, writing.not_before, writing.moment.now).await?;
+    wake_deliveries(connection, &awake, brake, writing).await?;
+    wake_deliveries(connection, &kept, Some(ReasonCode::ByPerson), writing).await?;
     suppress_deliveries(connection, &suppressed_now, writing.moment.now).await?;
     set_send_by(connection, &ids).await?;
     insert_deliveries(connection, missing, writing.moment.now, writing.not_before).await?;
     refresh_states(connection, &ids).await?;
     let revived = ids.len() as u64;
-    Ok(Counts { revived, held: if writing.hold { revived } else { 0 }, ..Counts::default() })
+    let held = if writing.hold { revived } else { held_by_person.len() as u64 };
+    Ok(Counts { revived, held, ..Counts::default() })
 }
 
 fn wanted<'c>(judged: &Judged<'c>, suppressed: &Suppressed) -> Vec<Revival<'c>> {
@@ -102,51 +109,63 @@ async fn present_copies(connection: &mut PgConnection, notices: &[Uuid]) -> Resu
     Ok(rows.into_iter().map(|row| ((row.notice_id, row.recipient_key), row.id)).collect())
 }
 
-/// Makes the notices owed again that are still as they were judged; says which those are.
-async fn clear_superseded(connection: &mut PgConnection, revivals: &[Revival<'_>], hold: bool) -> Result<Vec<Uuid>> {
+/// Makes the notices owed again that are still as they were judged; says which those are, and which of them a
+/// person holds. What the brake holds belongs to the scan or import that revived it, so that it is released with it.
+async fn clear_superseded(
+    connection: &mut PgConnection,
+    revivals: &[Revival<'_>],
+    writing: Writing,
+) -> Result<(Vec<Uuid>, HashSet<Uuid>)> {
     let ids: Vec<Uuid> = revivals.iter().map(|revival| revival.id).collect();
     let due_ons: Vec<NaiveDate> = revivals.iter().map(|revival| revival.timing.due_on).collect();
     let send_bys: Vec<NaiveDate> = revivals.iter().map(|revival| revival.timing.send_by).collect();
     let forward: Vec<bool> = revivals.iter().map(|revival| revival.timing.brought_forward).collect();
-    let reason = hold.then_some(ReasonCode::ClaimLimit);
+    let reason = writing.hold.then_some(ReasonCode::ClaimLimit);
+    let owned = writing.hold && (writing.scan_id.is_some() || writing.import_id.is_some());
     // The state is what the deliveries make of it right after; pending keeps the constraints meanwhile.
-    let revived = sqlx::query_scalar!(
+    let revived = sqlx::query!(
         "UPDATE notices n
-         SET superseded_at = NULL, reason_code = $5, reason = $6, due_on = again.due_on, send_by = again.send_by,
-             brought_forward = again.forward, state = 'pending'
+         SET superseded_at = NULL, due_on = again.due_on, send_by = again.send_by,
+             brought_forward = again.forward, state = 'pending',
+             reason_code = CASE WHEN n.held_reason IS NULL THEN $5 ELSE 'by_person' END,
+             reason = CASE WHEN n.held_reason IS NULL THEN $6 ELSE n.held_reason END,
+             scan_id = CASE WHEN $7 THEN $8 ELSE n.scan_id END,
+             import_id = CASE WHEN $7 THEN $9 ELSE n.import_id END
          FROM unnest($1::uuid[], $2::date[], $3::date[], $4::bool[]) AS again (id, due_on, send_by, forward)
          WHERE n.id = again.id AND n.superseded_at IS NOT NULL
            AND n.state IN ('superseded', 'pending', 'held', 'ambiguous')
-         RETURNING n.id",
+         RETURNING n.id, n.held_reason IS NOT NULL AS \"by_person!\"",
         &ids,
         &due_ons,
         &send_bys,
         &forward,
         reason.map(ReasonCode::as_str),
         reason.map(ReasonCode::sentence),
+        owned,
+        writing.scan_id,
+        writing.import_id,
     )
     .fetch_all(connection)
     .await?;
-    Ok(revived)
+    let held = revived.iter().filter(|row| row.by_person).map(|row| row.id).collect();
+    Ok((revived.into_iter().map(|row| row.id).collect(), held))
 }
 
 async fn wake_deliveries(
     connection: &mut PgConnection,
     deliveries: &[Uuid],
-    hold: bool,
-    not_before: DateTime<Utc>,
-    now: DateTime<Utc>,
+    hold: Option<ReasonCode>,
+    writing: Writing,
 ) -> Result<()> {
     sqlx::query!(
         "UPDATE deliveries
-         SET state = CASE WHEN $2 THEN 'held' ELSE 'pending' END,
-             reason_code = CASE WHEN $2 THEN 'claim_limit' END,
+         SET state = CASE WHEN $2::text IS NULL THEN 'pending' ELSE 'held' END, reason_code = $2,
              next_attempt_at = greatest(next_attempt_at, $3), updated_at = $4
          WHERE id = ANY ($1) AND state IN ('superseded', 'suppressed')",
         deliveries,
-        hold,
-        not_before,
-        now,
+        hold.map(ReasonCode::as_str),
+        writing.not_before,
+        writing.moment.now,
     )
     .execute(connection)
     .await?;

@@ -45,7 +45,7 @@ pub(super) async fn write(
         skipped: end(connection, &late, "skipped", now).await?,
         ..Counts::default()
     };
-    retime(connection, &moved).await?;
+    retime(connection, &moved, now).await?;
     refresh_states(connection, &touched).await?;
     Ok(counts)
 }
@@ -110,7 +110,7 @@ async fn end(
 }
 
 /// Gives open notices their new days.
-async fn retime(connection: &mut PgConnection, notices: &[(Uuid, Timing)]) -> Result<()> {
+async fn retime(connection: &mut PgConnection, notices: &[(Uuid, Timing)], now: DateTime<Utc>) -> Result<()> {
     if notices.is_empty() {
         return Ok(());
     }
@@ -118,6 +118,20 @@ async fn retime(connection: &mut PgConnection, notices: &[(Uuid, Timing)]) -> Re
     let due_ons: Vec<NaiveDate> = notices.iter().map(|(_, timing)| timing.due_on).collect();
     let send_bys: Vec<NaiveDate> = notices.iter().map(|(_, timing)| timing.send_by).collect();
     let forward: Vec<bool> = notices.iter().map(|(_, timing)| timing.brought_forward).collect();
+    // What a person released before its due day waits for that day, so it moves with it. The two hours: where the
+    // zone's clocks change between the days, it must rather wait longer than go on the day before.
+    sqlx::query!(
+        "UPDATE deliveries d
+         SET next_attempt_at = d.next_attempt_at + make_interval(days => moved.due_on - n.due_on, hours => 2)
+         FROM unnest($1::uuid[], $2::date[]) AS moved (id, due_on) JOIN notices n ON n.id = moved.id
+         WHERE d.notice_id = n.id AND n.in_advance AND moved.due_on <> n.due_on AND d.state = 'pending'
+           AND d.next_attempt_at > $3",
+        &ids,
+        &due_ons,
+        now,
+    )
+    .execute(&mut *connection)
+    .await?;
     sqlx::query!(
         "UPDATE notices n SET due_on = moved.due_on, send_by = moved.send_by, brought_forward = moved.forward
          FROM unnest($1::uuid[], $2::date[], $3::date[], $4::bool[]) AS moved (id, due_on, send_by, forward)
@@ -148,11 +162,13 @@ pub async fn refresh_states(connection: &mut PgConnection, notices: &[Uuid]) -> 
     sqlx::query!(
         "UPDATE notices n
          SET state = derived.state,
-             reason_code = CASE WHEN derived.state = 'superseded' AND n.superseded_at IS NULL THEN 'address_changed'
+             reason_code = CASE WHEN derived.state = 'held' AND n.held_reason IS NOT NULL THEN 'by_person'
+                                WHEN derived.state = 'superseded' AND n.superseded_at IS NULL THEN 'address_changed'
                                 WHEN derived.state IN ('pending', 'ambiguous', 'sent') AND n.superseded_at IS NULL THEN NULL
                                 WHEN n.state = 'superseded' AND n.reason_code = 'address_changed' THEN NULL
                                 ELSE n.reason_code END,
-             reason = CASE WHEN derived.state = 'superseded' AND n.superseded_at IS NULL THEN $2
+             reason = CASE WHEN derived.state = 'held' AND n.held_reason IS NOT NULL THEN n.held_reason
+                           WHEN derived.state = 'superseded' AND n.superseded_at IS NULL THEN $2
                            WHEN derived.state IN ('pending', 'ambiguous', 'sent') AND n.superseded_at IS NULL THEN NULL
                            WHEN n.state = 'superseded' AND n.reason_code = 'address_changed' THEN NULL
                            ELSE n.reason END

@@ -1,0 +1,69 @@
+//! `release`: what a scan or an import held, released or cancelled.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{ArgGroup, Args};
+use uuid::Uuid;
+
+use super::with_progress;
+use crate::{
+    app::{App, Database},
+    config::Config,
+    store::{
+        actions::{ActionRules, HeldBy, release_held},
+        connect::{Purpose, connect},
+    },
+};
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("held_by").required(true))]
+pub struct Arguments {
+    /// Release what this scan held
+    #[arg(long, value_name = "ID", group = "held_by")]
+    scan: Option<Uuid>,
+    /// Release what this import held
+    #[arg(long, value_name = "ID", group = "held_by")]
+    import: Option<Uuid>,
+    /// Cancel it instead
+    #[arg(long)]
+    cancel: bool,
+    /// Why, in your words; kept with each notice
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+impl Arguments {
+    fn held_by(&self) -> HeldBy {
+        match (self.scan, self.import) {
+            (Some(scan), _) => HeldBy::Scan(scan),
+            (None, import) => HeldBy::Import(import.unwrap_or_default()),
+        }
+    }
+}
+
+pub async fn run(arguments: Arguments, config: Config, database: &Database) -> Result<ExitCode> {
+    let app = App::open(config, database).await?;
+    let rules = ActionRules {
+        moment: app.moment(None).await?,
+        window: app.config.send_window.as_ref(),
+        zone: app.config.time_zone,
+    };
+    let mut connection = connect(&database.direct_url, Purpose::Bulk).await?;
+    let (held_by, cancel) = (arguments.held_by(), arguments.cancel);
+    let work = release_held(&mut connection, held_by, cancel, &arguments.reason, &rules, |at| {
+        if at.done < at.total {
+            eprintln!("{} of {} notices done", at.done, at.total);
+        }
+    });
+    let done = with_progress(if cancel { "cancelling" } else { "releasing" }, work).await?;
+    if cancel {
+        println!("Cancelled {} notices.", done.cancelled);
+    } else {
+        println!(
+            "Released {} notices; {} were superseded and {} skipped meanwhile.",
+            done.released, done.superseded, done.skipped
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}

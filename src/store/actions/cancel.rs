@@ -1,0 +1,38 @@
+//! `cancel`: a person decides that a notice is not sent.
+
+use sqlx::{Connection, PgConnection};
+use uuid::Uuid;
+
+use super::{ActionRules, Move, conclude, explain, move_copies, open::open, words};
+use crate::{
+    domain::{
+        delivery::DeliveryState,
+        notice::{NoticeState, ReasonCode},
+    },
+    store::Result,
+};
+
+/// Cancels every copy that is pending, held or failed; the notice is never owed again. `reason`: 1 to 1000
+/// characters.
+pub async fn cancel(
+    connection: &mut PgConnection,
+    notice: Uuid,
+    reason: &str,
+    rules: &ActionRules<'_>,
+) -> Result<NoticeState> {
+    let mut transaction = connection.begin().await?;
+    let opened = open(&mut transaction, notice).await?;
+    opened.refuse_in_flight()?;
+    let unsent = opened.in_states(&[DeliveryState::Pending, DeliveryState::Held, DeliveryState::Failed]);
+    if unsent.is_empty() {
+        return Err(opened.wrong_state("only one that is pending, held or failed can be cancelled"));
+    }
+    let reason = words::reason(reason)?;
+    let step = Move::to(DeliveryState::Cancelled, Some(ReasonCode::ByPerson));
+    move_copies(&mut transaction, &unsent, step, rules.moment).await?;
+    explain(&mut transaction, notice, Some(ReasonCode::ByPerson), Some(reason), None).await?;
+    let state = conclude(&mut transaction, notice).await?;
+    transaction.commit().await?;
+    tracing::info!(notice_key = opened.key, state = state.as_str(), "cancelled by a person");
+    Ok(state)
+}

@@ -1,0 +1,246 @@
+//! Releasing or cancelling all that the brake of one scan or import held, in batches, each a transaction of its own.
+
+use std::collections::HashSet;
+
+use sqlx::{Connection, PgConnection};
+use uuid::Uuid;
+
+use super::{ActionRules, open::lock, release::release_locked, words};
+use crate::{
+    domain::{delivery::DeliveryState, notice::ReasonCode},
+    store::{
+        Result, StoreError,
+        claims::refresh_states,
+        permit_types::{Schedules, keep_schedules},
+        scans::notify_dispatchers,
+    },
+};
+
+/// Notices released in one transaction.
+const BATCH: i64 = 500;
+/// How often a batch is tried again when others were in its way.
+const TRIES: usize = 3;
+
+/// Whose held notices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeldBy {
+    /// A scan's.
+    Scan(Uuid),
+    /// An import's.
+    Import(Uuid),
+}
+
+impl HeldBy {
+    fn ids(self) -> (Option<Uuid>, Option<Uuid>) {
+        match self {
+            Self::Scan(id) => (Some(id), None),
+            Self::Import(id) => (None, Some(id)),
+        }
+    }
+}
+
+/// What became of what was held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Released {
+    /// Made pending.
+    pub released: u64,
+    /// No longer owed.
+    pub superseded: u64,
+    /// Past their last day.
+    pub skipped: u64,
+    /// Cancelled, as was asked.
+    pub cancelled: u64,
+}
+
+impl Released {
+    /// How many notices that is together.
+    pub fn total(&self) -> u64 {
+        self.released + self.superseded + self.skipped + self.cancelled
+    }
+}
+
+/// How far a release is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReleaseProgress {
+    /// Notices done.
+    pub done: u64,
+    /// Notices that were held when it began.
+    pub total: u64,
+}
+
+/// Releases (or with `cancel` cancels) every notice that the brake holds for that scan or import, and tells
+/// `progress` after each batch. What a person holds stays held. Interrupted, it can be run again: what is done is
+/// done. A scan that still runs is refused as [`StoreError::WrongState`].
+pub async fn release_held(
+    connection: &mut PgConnection,
+    held_by: HeldBy,
+    cancel: bool,
+    reason: &str,
+    rules: &ActionRules<'_>,
+    mut progress: impl FnMut(ReleaseProgress) + Send,
+) -> Result<Released> {
+    check(connection, held_by).await?;
+    let reason = words::reason(reason)?;
+    let total = count(connection, held_by).await?;
+    let mut done = Released::default();
+    let mut after = (Uuid::nil(), Uuid::nil());
+    loop {
+        let batch = next(connection, held_by, after).await?;
+        let Some(last) = batch.last() else { return Ok(done) };
+        after = *last;
+        let notices: Vec<Uuid> = batch.iter().map(|(_, notice)| *notice).collect();
+        let counts = release_batch(connection, &notices, cancel, reason, rules).await?;
+        done.released += counts.released;
+        done.superseded += counts.superseded;
+        done.skipped += counts.skipped;
+        done.cancelled += counts.cancelled;
+        progress(ReleaseProgress { done: done.total(), total });
+    }
+}
+
+async fn check(connection: &mut PgConnection, held_by: HeldBy) -> Result<()> {
+    match held_by {
+        HeldBy::Scan(id) => {
+            let outcome = sqlx::query_scalar!("SELECT outcome FROM scans WHERE id = $1", id)
+                .fetch_optional(connection)
+                .await?
+                .ok_or(StoreError::NotFound("scan"))?;
+            if outcome == "running" {
+                return Err(StoreError::WrongState("the scan is running; wait for its end".to_owned()));
+            }
+        }
+        HeldBy::Import(id) => {
+            sqlx::query_scalar!("SELECT id FROM imports WHERE id = $1", id)
+                .fetch_optional(connection)
+                .await?
+                .ok_or(StoreError::NotFound("import"))?;
+        }
+    }
+    Ok(())
+}
+
+async fn count(connection: &mut PgConnection, held_by: HeldBy) -> Result<u64> {
+    let (scan, import) = held_by.ids();
+    let count = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM notices
+           WHERE (scan_id = $1 OR import_id = $2) AND state = 'held' AND reason_code = 'claim_limit'"#,
+        scan,
+        import,
+    );
+    Ok(count.fetch_one(connection).await?.unsigned_abs())
+}
+
+/// The next held notices in order of permit and notice, as (permit, notice).
+async fn next(connection: &mut PgConnection, held_by: HeldBy, after: (Uuid, Uuid)) -> Result<Vec<(Uuid, Uuid)>> {
+    let (scan, import) = held_by.ids();
+    let rows = sqlx::query!(
+        "SELECT permit_id, id FROM notices
+         WHERE (scan_id = $1 OR import_id = $2) AND state = 'held' AND reason_code = 'claim_limit'
+           AND (permit_id, id) > ($3, $4)
+         ORDER BY permit_id, id LIMIT $5",
+        scan,
+        import,
+        after.0,
+        after.1,
+        BATCH,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.permit_id, row.id)).collect())
+}
+
+async fn release_batch(
+    connection: &mut PgConnection,
+    notices: &[Uuid],
+    cancel: bool,
+    reason: &str,
+    rules: &ActionRules<'_>,
+) -> Result<Released> {
+    let mut tries = 1;
+    loop {
+        match try_batch(connection, notices, cancel, reason, rules).await {
+            Err(error) if error.is_transient() && tries < TRIES => tries += 1,
+            result => return result,
+        }
+    }
+}
+
+async fn try_batch(
+    connection: &mut PgConnection,
+    notices: &[Uuid],
+    cancel: bool,
+    reason: &str,
+    rules: &ActionRules<'_>,
+) -> Result<Released> {
+    let mut transaction = connection.begin().await?;
+    let schedules: Schedules = keep_schedules(&mut transaction).await?;
+    let permits = lock(&mut transaction, notices).await?;
+    // A change, a scan or somebody else may have come first.
+    let held: HashSet<Uuid> = sqlx::query_scalar!(
+        "SELECT id FROM notices WHERE id = ANY ($1) AND state = 'held' AND reason_code = 'claim_limit'",
+        notices,
+    )
+    .fetch_all(&mut *transaction)
+    .await?
+    .into_iter()
+    .collect();
+    let ids: Vec<Uuid> = held.iter().copied().collect();
+    if cancel {
+        cancel_locked(&mut transaction, &ids, reason, rules).await?;
+    } else {
+        release_locked(&mut transaction, &permits, &held, &schedules, Some(reason), rules).await?;
+    }
+    let released = outcome(&mut transaction, &ids).await?;
+    if released.released > 0 {
+        notify_dispatchers(&mut transaction).await?;
+    }
+    transaction.commit().await?;
+    Ok(released)
+}
+
+async fn cancel_locked(
+    connection: &mut PgConnection,
+    notices: &[Uuid],
+    reason: &str,
+    rules: &ActionRules<'_>,
+) -> Result<()> {
+    debug_assert!(DeliveryState::Held.may_become(DeliveryState::Cancelled));
+    sqlx::query!(
+        "UPDATE deliveries SET state = 'cancelled', reason_code = $2, updated_at = $3
+         WHERE notice_id = ANY ($1) AND state = 'held'",
+        notices,
+        ReasonCode::ByPerson.as_str(),
+        rules.moment.now,
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        "UPDATE notices SET reason_code = $2, reason = $3 WHERE id = ANY ($1)",
+        notices,
+        ReasonCode::ByPerson.as_str(),
+        reason,
+    )
+    .execute(&mut *connection)
+    .await?;
+    refresh_states(connection, notices).await
+}
+
+/// What became of the notices of a batch.
+async fn outcome(connection: &mut PgConnection, notices: &[Uuid]) -> Result<Released> {
+    let row = sqlx::query!(
+        r#"SELECT count(*) FILTER (WHERE state = 'superseded') AS "superseded!",
+                  count(*) FILTER (WHERE state = 'skipped') AS "skipped!",
+                  count(*) FILTER (WHERE state = 'cancelled') AS "cancelled!", count(*) AS "all!"
+           FROM notices WHERE id = ANY ($1)"#,
+        notices,
+    )
+    .fetch_one(connection)
+    .await?;
+    let ended = row.superseded + row.skipped + row.cancelled;
+    Ok(Released {
+        released: (row.all - ended).unsigned_abs(),
+        superseded: row.superseded.unsigned_abs(),
+        skipped: row.skipped.unsigned_abs(),
+        cancelled: row.cancelled.unsigned_abs(),
+    })
+}

@@ -13,9 +13,12 @@ use uuid::Uuid;
 
 use crate::{
     clock::{Clock, SystemClock},
-    config::{Config, Environment},
+    config::{Config, Environment, MailAllowlist},
     dispatch::{DispatchRules, Member},
-    mail::{FileMailer, Office},
+    mail::{
+        FileMailer, Mailer, Office,
+        smtp::{Limits, SmtpMailer},
+    },
     private_postgres::{PrivatePostgres, resolve_data_dir},
     scan::ScanRules,
     store::{
@@ -151,11 +154,13 @@ impl<'d> App<'d> {
     pub fn dispatch_rules(&self, as_of: Option<NaiveDate>) -> Result<DispatchRules> {
         let config = &self.config;
         let reply_to = config.mail_reply_to.as_ref().map(ToString::to_string);
-        let mut office = Office::parse(&config.mail_from.to_string(), reply_to.as_deref(), None)
+        let bounce = config.bounce_address.as_ref().map(ToString::to_string);
+        let mut office = Office::parse(&config.mail_from.to_string(), reply_to.as_deref(), bounce.as_deref())
             .map_err(|error| anyhow!("{} {}", error.variable, error.fault))?;
         if let Some(Environment::Named(name)) = &config.environment {
             office.subject_tag = Some(name.clone());
         }
+        let mailer = self.mailer(&office)?;
         Ok(DispatchRules {
             pool: self.pool.clone(),
             direct_url: self.database.direct_url.clone(),
@@ -163,12 +168,29 @@ impl<'d> App<'d> {
             zone: config.time_zone,
             window: config.send_window.clone(),
             office: Arc::new(office),
-            mailer: Arc::new(FileMailer::new(self.mail_folder()?)),
+            mailer,
+            allowlist: self.allowlist(),
+            rate: config.mail_rate_per_second,
+            policy: config.ambiguous_policy.clone(),
             concurrency: config.mail_concurrency,
             max_attempts: config.max_attempts,
             lease: config.lease,
             as_of,
         })
+    }
+
+    /// What carries the mail: the server that is set, else files.
+    pub fn mailer(&self, office: &Office) -> Result<Arc<dyn Mailer>> {
+        Ok(match &self.config.smtp_url {
+            Some(url) => Arc::new(SmtpMailer::new(url.clone(), Limits::default(), office.from.address())),
+            None => Arc::new(FileMailer::new(self.mail_folder()?)),
+        })
+    }
+
+    /// Outside production only these addresses are mailed.
+    fn allowlist(&self) -> Option<MailAllowlist> {
+        let guarded = self.config.smtp_url.is_some() && !self.config.is_production();
+        guarded.then(|| self.config.mail_allowlist.clone())
     }
 
     /// Where mail on disk goes.

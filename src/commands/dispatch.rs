@@ -12,7 +12,7 @@ use super::{date, print_json, with_progress};
 use crate::{
     app::{App, Database},
     config::Config,
-    dispatch::{Dispatcher, Membership, Report},
+    dispatch::{Dispatcher, Membership, Report, TransportReport},
     shutdown::Shutdown,
 };
 
@@ -28,7 +28,7 @@ pub struct Arguments {
 
 #[derive(Debug, Serialize)]
 struct Printed {
-    transport: &'static str,
+    transport: TransportReport,
     #[serde(flatten)]
     report: Report,
 }
@@ -39,14 +39,14 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     let rules = app.dispatch_rules(arguments.as_of)?;
     let shutdown = Shutdown::new();
     shutdown.listen_for_signals()?;
-    let (report, down) = with_progress("dispatching", dispatch_once(&app, rules, &shutdown)).await?;
-    let printed = Printed { transport: if down { "down" } else { "ok" }, report };
+    let (report, transport) = with_progress("dispatching", dispatch_once(&app, rules, &shutdown)).await?;
+    let printed = Printed { transport, report };
     if arguments.json {
         print_json(&printed)?;
     } else {
         print(&printed, &app);
     }
-    Ok(if down { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if transport == TransportReport::Ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// One dispatch of this process under a row of its own.
@@ -54,7 +54,7 @@ pub(super) async fn dispatch_once(
     app: &App<'_>,
     rules: crate::dispatch::DispatchRules,
     shutdown: &Shutdown,
-) -> Result<(Report, bool)> {
+) -> Result<(Report, TransportReport)> {
     let membership = Membership::join(app.member("dispatch")).await?;
     let alive = CancellationToken::new();
     let keeping = {
@@ -88,7 +88,9 @@ fn print(printed: &Printed, app: &App<'_>) {
         report.skipped,
         report.left_pending
     );
-    if let Ok(folder) = app.mail_folder() {
+    if app.config.smtp_url.is_none()
+        && let Ok(folder) = app.mail_folder()
+    {
         println!("Mail is kept on disk, in {}; nothing is really sent.", folder.display());
     }
 }

@@ -158,7 +158,9 @@ fn start_dispatch(app: &App<'_>, membership: &Arc<Membership>, shutdown: &Shutdo
         store::notify::wake_on_notify(&url, &wake, &stop).await;
         Ok::<_, Infallible>(())
     });
-    tracing::warn!(folder = %app.mail_folder()?.display(), "mail is kept on disk; nothing is really sent");
+    if app.config.smtp_url.is_none() {
+        tracing::warn!(folder = %app.mail_folder()?.display(), "mail is kept on disk; nothing is really sent");
+    }
     Ok(())
 }
 
@@ -214,6 +216,7 @@ impl ServiceHealth {
         let oldest = store::stock::oldest_pending(&mut connection, now).await?;
         let age = oldest.and_then(|since| (now - since).to_std().ok()).unwrap_or_default();
         metrics::set_oldest_pending(age);
+        metrics::set_alarm("transport", store::transport::may_pass(&mut connection).await?.is_some());
         metrics::set_alarm("held", store::scans::count_held(&mut connection).await? > 0);
         if let Some(at) = store::scans::last_completed_at(&mut connection).await? {
             metrics::scan_succeeded(at.timestamp());

@@ -2,18 +2,22 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use chrono::TimeDelta;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{DispatchRules, Membership, Tally, membership::Held, service::TransportState};
+use super::{DispatchRules, Membership, Tally, TransportState, membership::Held};
 use crate::{
+    config::AmbiguousPolicy,
     domain::notice::ReasonCode,
     store::{
         Moment, PgConnection, Result,
+        actions::resolve_by_policy,
         leases::{Lease, Leased, Unreadable, give_back, lease_due, read_leased},
         processes::is_alive,
         recovery::{Recovered, end_unsent, recover},
+        transport::{Passage, passage, return_probe, take_probe},
     },
 };
 
@@ -22,6 +26,9 @@ const POLL: Duration = Duration::from_secs(5);
 
 /// How often in a row leasing may fail before a dispatch that is to end gives up.
 const SETBACKS_MAX: u32 = 3;
+
+/// Shortest wait before the breaker is looked at again.
+const PAUSE_MIN: Duration = Duration::from_millis(250);
 
 /// A leased delivery on its way to a sender.
 #[derive(Debug)]
@@ -32,6 +39,8 @@ pub(super) struct Work {
     pub(super) boot_id: Uuid,
     /// Keeps the lease from being freed as unknown.
     pub(super) held: Held,
+    /// It probes a transport that failed, under this token.
+    pub(super) probe: Option<Uuid>,
 }
 
 /// Whether to go on when nothing is due.
@@ -52,6 +61,8 @@ enum Found {
     Nothing,
     /// That the others take this process for dead.
     Dead(Uuid),
+    /// That the breaker is open, for so long still.
+    Paused(Duration),
 }
 
 pub(super) struct Feeder {
@@ -80,6 +91,14 @@ impl Feeder {
                 Ok(Found::Nothing) => self.rest().await,
                 Ok(Found::Dead(boot_id)) => {
                     self.stop.run_until_cancelled(self.membership.come_back(boot_id)).await;
+                }
+                Ok(Found::Paused(_)) if stay == Stay::UntilDone => {
+                    self.transport.found_paused();
+                    return Ok(());
+                }
+                Ok(Found::Paused(wait)) => {
+                    let wait = wait.clamp(PAUSE_MIN, POLL);
+                    self.stop.run_until_cancelled(tokio::time::sleep(wait.mul_f64(1.0 + fastrand::f64() / 4.0))).await;
                 }
                 Ok(Found::Some) => setbacks = 0,
                 Err(error) => {
@@ -112,12 +131,24 @@ impl Feeder {
             return Ok(Found::Nothing);
         }
         let boot_id = self.membership.boot_id();
-        let held = self.lease(&mut connection, boot_id, moment).await?;
+        let (limit, probe) = match passage(&mut connection).await? {
+            Passage::Free { since } => (self.batch(since), None),
+            Passage::Paused { wait } if wait > Duration::ZERO => return Ok(Found::Paused(wait)),
+            Passage::Paused { .. } => match take_probe(&mut connection, boot_id).await? {
+                Some(token) => (1, Some(token)),
+                None => return Ok(Found::Paused(PAUSE_MIN)),
+            },
+        };
+        let held = self.lease(&mut connection, boot_id, limit, moment).await?;
         if held.is_empty() {
+            if let Some(token) = probe {
+                return_probe(&mut connection, token).await?;
+                return Ok(Found::Nothing);
+            }
             let alive = is_alive(&mut connection, boot_id).await?;
             return Ok(if alive { Found::Nothing } else { Found::Dead(boot_id) });
         }
-        let work = self.read(&mut connection, boot_id, held, moment).await?;
+        let work = self.read(&mut connection, boot_id, probe, held, moment).await?;
         drop(connection);
         let mut not_taken = Vec::new();
         for work in work {
@@ -130,8 +161,18 @@ impl Feeder {
         if !not_taken.is_empty() {
             let mut connection = self.rules.pool.acquire().await?;
             give_back(&mut connection, &not_taken, None).await?;
+            if let Some(token) = probe {
+                return_probe(&mut connection, token).await?;
+            }
         }
         Ok(Found::Some)
+    }
+
+    /// How many to lease at once: few right after the transport came back, so that it is not overrun.
+    fn batch(&self, since: Option<Duration>) -> i64 {
+        let usual = self.rules.concurrency as i64 * 2;
+        let doublings = since.map_or(u64::MAX, |since| since.as_secs());
+        if doublings >= 16 { usual } else { usual.min(1 << doublings) }
     }
 
     async fn take_over(&self, connection: &mut PgConnection, moment: Moment) -> Result<()> {
@@ -141,13 +182,26 @@ impl Feeder {
             let (ambiguous, freed, held) = (recovered.ambiguous, recovered.freed, recovered.held);
             tracing::warn!(ambiguous, freed, held, "took over from a process that died");
         }
+        if let AmbiguousPolicy::ResendAfter(after) = self.rules.policy {
+            let older_than = TimeDelta::from_std(after).unwrap_or(TimeDelta::MAX);
+            let rules = self.rules.action_rules(moment);
+            let resolved = resolve_by_policy(connection, older_than, &rules).await?;
+            if resolved > 0 {
+                tracing::warn!(resolved, "unresolved attempts count as not delivered, by AMBIGUOUS_POLICY");
+            }
+        }
         Ok(())
     }
 
     /// Leases a batch and notes that it is held.
-    async fn lease(&self, connection: &mut PgConnection, boot_id: Uuid, moment: Moment) -> Result<Vec<(Lease, Held)>> {
+    async fn lease(
+        &self,
+        connection: &mut PgConnection,
+        boot_id: Uuid,
+        limit: i64,
+        moment: Moment,
+    ) -> Result<Vec<(Lease, Held)>> {
         let _leasing = self.membership.leasing().await;
-        let limit = self.rules.concurrency as i64 * 2;
         let leases = lease_due(connection, boot_id, moment.now, limit).await?;
         Ok(leases.into_iter().map(|lease| (lease, self.membership.hold(lease.token))).collect())
     }
@@ -157,6 +211,7 @@ impl Feeder {
         &self,
         connection: &mut PgConnection,
         boot_id: Uuid,
+        probe: Option<Uuid>,
         held: Vec<(Lease, Held)>,
         moment: Moment,
     ) -> Result<Vec<Work>> {
@@ -167,7 +222,7 @@ impl Feeder {
             match read {
                 Ok(mail) => {
                     let Some(held) = held.remove(&mail.token) else { continue };
-                    work.push(Work { leased: mail, boot_id, held });
+                    work.push(Work { leased: mail, boot_id, held, probe });
                 }
                 Err(unreadable) => self.end_unreadable(connection, &unreadable, moment).await?,
             }

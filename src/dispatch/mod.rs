@@ -14,10 +14,12 @@
 mod clerk;
 mod feeder;
 mod finish;
+mod judgement;
 mod membership;
 mod sender;
 mod service;
 mod tally;
+mod transport;
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,14 +27,16 @@ use chrono::NaiveDate;
 use chrono_tz::Tz;
 
 pub use membership::{Member, Membership};
-pub use service::{Dispatcher, TransportState};
+pub use service::Dispatcher;
 pub use tally::{Report, Tally};
+pub use transport::{TransportReport, TransportState};
 
 use crate::{
     clock::Clock,
+    config::{AmbiguousPolicy, MailAllowlist},
     domain::{calendar::day_in, window::SendWindow},
     mail::{Mailer, Office},
-    store::{Moment, PgPool, Result, clock::database_now},
+    store::{Moment, PgPool, Result, actions::ActionRules, clock::database_now},
 };
 
 /// What every dispatch of this process goes by.
@@ -60,6 +64,12 @@ pub struct DispatchRules {
     pub lease: Duration,
     /// The day that counts as today, if it is not the business day.
     pub as_of: Option<NaiveDate>,
+    /// Most messages a second over all replicas; 0 for no limit.
+    pub rate: u32,
+    /// Outside production: the only addresses that are mailed.
+    pub allowlist: Option<MailAllowlist>,
+    /// What becomes of attempts that nobody resolves.
+    pub policy: AmbiguousPolicy,
 }
 
 impl DispatchRules {
@@ -67,6 +77,10 @@ impl DispatchRules {
     async fn moment(&self) -> Result<Moment> {
         let now = self.clock.business(database_now(&self.pool).await?);
         Ok(Moment { now, today: self.as_of.unwrap_or_else(|| day_in(now, self.zone)) })
+    }
+
+    fn action_rules(&self, moment: Moment) -> ActionRules<'_> {
+        ActionRules { moment, window: self.window.as_ref(), zone: self.zone }
     }
 
     /// Whether mail may go at that moment.

@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    DispatchRules, Membership, Tally,
+    DispatchRules, Membership, Tally, TransportState,
     clerk::{GateClerk, SettleClerk},
     feeder::Work,
     finish::FinalStep,
-    service::TransportState,
+    judgement::{reconsider, tell, wait_for_turn},
 };
 use crate::{
     domain::{
@@ -31,6 +31,7 @@ use crate::{
         recovery::{end_unsent, serve_missing_copies},
         refused::{Refusal, record_refused},
         settle::Settlement,
+        transport::return_probe,
     },
     telemetry::metrics,
 };
@@ -54,8 +55,10 @@ pub(super) struct Sender {
 
 /// What became of one piece of work.
 enum Next {
-    /// It is over.
+    /// It is over, and the transport was heard.
     Done,
+    /// It is over, and says nothing of the transport.
+    Ended,
     /// It goes back untouched.
     GiveBack,
     /// It goes back, to be tried a little later.
@@ -81,40 +84,46 @@ impl Sender {
 
     async fn send(&mut self, work: Work) -> Result<()> {
         let lease = Lease { delivery_id: work.leased.delivery_id, token: work.leased.token };
-        let mut leased = work.leased;
+        let (mut leased, probe) = (work.leased, work.probe);
         for _ in 0..REMAKES {
-            if self.soft.is_cancelled() || self.transport.is_down() {
-                return self.give_back(lease, false).await;
+            if self.soft.is_cancelled() || (self.transport.is_down() && probe.is_none()) {
+                return self.give_back(lease, probe, false).await;
             }
-            match self.try_once(&leased, work.boot_id).await? {
+            match self.try_once(&leased, work.boot_id, probe).await? {
                 Next::Done => return Ok(()),
-                Next::GiveBack => return self.give_back(lease, false).await,
-                Next::Later => return self.give_back(lease, true).await,
+                Next::Ended => return self.free_probe(probe).await,
+                Next::GiveBack => return self.give_back(lease, probe, false).await,
+                Next::Later => return self.give_back(lease, probe, true).await,
                 Next::Remake => {
                     let mut connection = self.rules.pool.acquire().await?;
                     match read_leased(&mut connection, &[lease]).await?.pop() {
                         Some(Ok(again)) => leased = again,
                         // The next lease tells what is wrong with it.
                         Some(Err(_)) => break,
-                        None => return Ok(()),
+                        None => return self.free_probe(probe).await,
                     }
                 }
             }
         }
         drop(work.held);
-        self.give_back(lease, true).await
+        self.give_back(lease, probe, true).await
     }
 
     /// One way through compose, offer, gate, transmit and settle.
-    async fn try_once(&mut self, leased: &Leased, boot_id: Uuid) -> Result<Next> {
+    async fn try_once(&mut self, leased: &Leased, boot_id: Uuid, probe: Option<Uuid>) -> Result<Next> {
         let moment = self.rules.moment().await?;
+        if self.rules.allowlist.as_ref().is_some_and(|list| !list.allows(&leased.recipient.address)) {
+            self.end(leased, ReasonCode::Guard, None, moment).await?;
+            return Ok(Next::Ended);
+        }
         let message = match make(&self.rules, leased, moment) {
             Ok(message) => message,
             Err(fault) => {
                 self.end(leased, ReasonCode::CannotCompose, Some(&fault), moment).await?;
-                return Ok(Next::Done);
+                return Ok(Next::Ended);
             }
         };
+        wait_for_turn(&self.rules).await?;
         let started = Instant::now();
         let hard = self.hard.clone();
         let Some(offered) = hard.run_until_cancelled(self.session.offer(&message.envelope)).await else {
@@ -123,16 +132,18 @@ impl Sender {
             return Ok(Next::GiveBack);
         };
         if let Err(ended) = offered {
+            let ended = reconsider(&mut *self.rules.pool.acquire().await?, leased, ended).await?;
             let state = self.refused(leased, boot_id, &message, &ended, moment).await?;
             log(leased, None, &ended, state);
             metrics::attempt_ended(ended.outcome.as_str(), started.elapsed());
+            self.tell(leased, &ended, probe, moment).await?;
             return Ok(Next::Done);
         }
         if self.soft.is_cancelled() {
             self.session.withdraw().await;
             return Ok(Next::GiveBack);
         }
-        let request = self.request(leased, &message);
+        let request = self.request(leased, &message, probe);
         let attempt_id = request.attempt_id;
         let answer = self.gate.ask(request, boot_id).await;
         let Some(GateAnswer::Open(number)) = answer else {
@@ -141,16 +152,17 @@ impl Sender {
         };
         let ended = self.transmit(&message, boot_id).await;
         metrics::attempt_ended(ended.outcome.as_str(), started.elapsed());
-        self.note(&ended);
+        self.tally.ended(ended.outcome);
         let settled = self.settle.settle(settlement(attempt_id, leased.delivery_id, &ended)).await;
         log(leased, Some(number), &ended, settled.as_ref().and_then(|settled| settled.state));
+        self.tell(leased, &ended, probe, moment).await?;
         if let Some(permit) = settled.and_then(|settled| settled.unserved) {
             self.serve(permit).await?;
         }
         Ok(Next::Done)
     }
 
-    fn request(&self, leased: &Leased, message: &Composed) -> GateRequest {
+    fn request(&self, leased: &Leased, message: &Composed, probe: Option<Uuid>) -> GateRequest {
         GateRequest {
             delivery_id: leased.delivery_id,
             token: leased.token,
@@ -161,6 +173,7 @@ impl Sender {
             message_id: message.message_id.clone(),
             payload_sha256: message.sha256.to_vec(),
             content: message.bytes.clone(),
+            probe,
         }
     }
 
@@ -183,13 +196,22 @@ impl Sender {
         }
     }
 
-    fn note(&self, ended: &Ended) {
-        self.tally.ended(ended.outcome);
-        if ended.transport_fault {
-            self.transport.broke();
-        } else if ended.outcome == Outcome::Accepted {
-            self.transport.works();
+    /// Tells the others what this message showed of the transport.
+    async fn tell(&self, leased: &Leased, ended: &Ended, probe: Option<Uuid>, moment: Moment) -> Result<()> {
+        let mut connection = self.rules.pool.acquire().await?;
+        let suppressed = tell(&mut connection, &self.rules, &self.transport, leased, ended, probe, moment.now).await?;
+        drop(connection);
+        if suppressed {
+            self.serve(leased.key.permit_id).await?;
         }
+        Ok(())
+    }
+
+    async fn free_probe(&self, probe: Option<Uuid>) -> Result<()> {
+        if let Some(token) = probe {
+            return_probe(&mut *self.rules.pool.acquire().await?, token).await?;
+        }
+        Ok(())
     }
 
     /// The transport refused before the gate: the attempt is recorded already finished.
@@ -201,7 +223,7 @@ impl Sender {
         ended: &Ended,
         moment: Moment,
     ) -> Result<Option<DeliveryState>> {
-        self.note(ended);
+        self.tally.ended(ended.outcome);
         let settlement = settlement(Uuid::now_v7(), leased.delivery_id, ended);
         let refusal = Refusal {
             settlement: &settlement,
@@ -221,14 +243,14 @@ impl Sender {
             Some(GateAnswer::Changed) => Next::Remake,
             Some(GateAnswer::Ended(reason)) => {
                 self.end(leased, reason, None, moment).await?;
-                Next::Done
+                Next::Ended
             }
             // Another owner, or ended by a change: what we held is not ours to touch.
             Some(GateAnswer::NotOurs) => {
                 self.tally.refused(ReasonCode::NotOwed);
-                Next::Done
+                Next::Ended
             }
-            Some(GateAnswer::ProcessDead | GateAnswer::Open(_)) => Next::GiveBack,
+            Some(GateAnswer::ProcessDead | GateAnswer::Paused | GateAnswer::Open(_)) => Next::GiveBack,
             // No answer is later too, so that one that the gate can never answer does not come round without a pause.
             Some(GateAnswer::Busy) | None => Next::Later,
         })
@@ -253,7 +275,8 @@ impl Sender {
         serve_missing_copies(&mut connection, &[permit], moment).await
     }
 
-    async fn give_back(&self, lease: Lease, later: bool) -> Result<()> {
+    async fn give_back(&self, lease: Lease, probe: Option<Uuid>, later: bool) -> Result<()> {
+        self.free_probe(probe).await?;
         let mut connection = self.rules.pool.acquire().await?;
         let not_before =
             if later { Some(self.rules.moment().await?.now + chrono::TimeDelta::seconds(1)) } else { None };

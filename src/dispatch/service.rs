@@ -1,77 +1,22 @@
 //! The dispatcher: one feeder, its senders and clerks, from start to a bounded stop.
 
-use std::{
-    sync::{Arc, Mutex as StdMutex, PoisonError},
-    time::Duration,
-};
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use tokio::{
     sync::{Mutex, Notify, mpsc},
     task::JoinSet,
-    time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    DispatchRules, Membership, Report, Tally,
+    DispatchRules, Membership, Report, Tally, TransportReport,
     clerk::{GateClerk, SettleClerk},
     feeder::{Feeder, Stay},
     sender::Sender,
+    transport::TransportState,
 };
 use crate::store::{Result, stock::count_pending};
-
-/// First and longest pause after the transport failed.
-const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_mins(1)];
-
-/// Whether the transport works, as far as this process knows.
-#[derive(Debug, Default)]
-pub struct TransportState(StdMutex<Pause>);
-
-#[derive(Debug, Default)]
-struct Pause {
-    until: Option<Instant>,
-    last: Duration,
-}
-
-impl TransportState {
-    /// A fault: nothing more is tried for a while, longer each time.
-    pub(super) fn broke(&self) {
-        let mut pause = self.lock();
-        if pause.until.is_some_and(|until| until > Instant::now()) {
-            return;
-        }
-        pause.last = (pause.last * 2).clamp(PAUSES[0], PAUSES[1]);
-        pause.until = Some(Instant::now() + pause.last);
-        tracing::warn!(seconds = pause.last.as_secs(), "the transport failed; nothing is tried for a while");
-    }
-
-    /// A message was accepted.
-    pub(super) fn works(&self) {
-        *self.lock() = Pause::default();
-    }
-
-    /// Whether it is paused now.
-    pub fn is_down(&self) -> bool {
-        self.lock().until.is_some_and(|until| until > Instant::now())
-    }
-
-    /// Whether it failed and has not worked since, paused or not.
-    pub fn has_failed(&self) -> bool {
-        self.lock().until.is_some()
-    }
-
-    pub(super) async fn wait_until_up(&self) {
-        let until = self.lock().until;
-        if let Some(until) = until {
-            tokio::time::sleep_until(until).await;
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Pause> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Sends for one process.
 #[derive(Debug, Clone)]
@@ -101,13 +46,17 @@ impl Dispatcher {
         let _ = self.send_all(Stay::Forever, &soft, hard).await;
     }
 
-    /// Tries every due delivery once and says what came of it, and whether the transport is down.
-    pub async fn run_once(&self, soft: CancellationToken, hard: CancellationToken) -> Result<(Report, bool)> {
+    /// Tries every due delivery once and says what came of it, and how the transport did.
+    pub async fn run_once(
+        &self,
+        soft: CancellationToken,
+        hard: CancellationToken,
+    ) -> Result<(Report, TransportReport)> {
         let once = Self { tally: Arc::default(), transport: Arc::default(), ..self.clone() };
         once.send_all(Stay::UntilDone, &soft, hard).await?;
         let mut connection = once.rules.pool.acquire().await?;
         let left = count_pending(&mut connection).await?;
-        Ok((once.tally.report(left.unsigned_abs()), once.transport.has_failed()))
+        Ok((once.tally.report(left.unsigned_abs()), once.transport.report()))
     }
 
     async fn send_all(&self, stay: Stay, soft: &CancellationToken, hard: CancellationToken) -> Result<()> {

@@ -9,7 +9,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
-use super::{Moment, Result, cases::is_on_permit, processes::is_alive};
+use super::{Moment, Result, cases::is_on_permit, processes::is_alive, transport::may_pass};
 use crate::domain::{
     attempt::Transport,
     notice::ReasonCode,
@@ -38,6 +38,8 @@ pub struct GateRequest {
     pub payload_sha256: Vec<u8>,
     /// The bytes.
     pub content: Vec<u8>,
+    /// The probe of the transport that its sender holds.
+    pub probe: Option<Uuid>,
 }
 
 /// What the gate says to one sender.
@@ -51,6 +53,8 @@ pub enum GateAnswer {
     NotOurs,
     /// Our process is dead for the others: begin nothing, come back as a new one.
     ProcessDead,
+    /// The breaker is open, and this is not its probe.
+    Paused,
     /// The permit changed since the message was made: make it anew.
     Changed,
     /// It must not go: end it, for this reason.
@@ -68,10 +72,11 @@ pub async fn open_gates(
     if !is_alive(&mut transaction, boot_id).await? {
         return Ok(vec![GateAnswer::ProcessDead; requests.len()]);
     }
+    let breaker = may_pass(&mut transaction).await?;
     let permits = lock_permits(&mut transaction, requests, moment).await?;
     let deliveries = lock_deliveries(&mut transaction, requests, &permits).await?;
     let mut answers: Vec<GateAnswer> =
-        requests.iter().map(|request| judge(request, &permits, &deliveries, moment)).collect();
+        requests.iter().map(|request| judge(request, breaker, &permits, &deliveries, moment)).collect();
     let let_through: Vec<&GateRequest> =
         requests.iter().zip(&answers).filter(|(_, a)| matches!(a, GateAnswer::Open(_))).map(|(r, _)| r).collect();
     if !let_through.is_empty() {
@@ -176,6 +181,7 @@ async fn lock_deliveries(
 /// What the gate says to one request; an open gate gets its number when the attempt is inserted.
 fn judge(
     request: &GateRequest,
+    breaker: Option<Uuid>,
     permits: &HashMap<Uuid, PermitFacts>,
     deliveries: &HashMap<Uuid, DeliveryFacts>,
     moment: Moment,
@@ -203,6 +209,9 @@ fn judge(
     }
     if !delivery.on_permit {
         return GateAnswer::Ended(ReasonCode::AddressChanged);
+    }
+    if breaker.is_some_and(|probe| request.probe != Some(probe)) {
+        return GateAnswer::Paused;
     }
     if permit.version != request.version {
         return GateAnswer::Changed;

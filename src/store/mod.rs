@@ -27,6 +27,7 @@ pub mod scan_lock;
 pub mod scans;
 pub mod settle;
 pub mod stock;
+pub mod suppressions;
 pub mod transport;
 
 pub use sqlx::{PgConnection, PgPool};

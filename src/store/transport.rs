@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -142,8 +141,13 @@ pub async fn take_turn(connection: &mut PgConnection, rate: u32) -> Result<Durat
     Ok(Duration::try_from_secs_f64(wait.max(0.0)).unwrap_or_default())
 }
 
-/// When a message was last accepted, database time.
-pub async fn last_accepted(connection: &mut PgConnection) -> Result<Option<DateTime<Utc>>> {
-    let at = sqlx::query_scalar!("SELECT accepted_at FROM transport");
-    Ok(at.fetch_one(connection).await?)
+/// Whether this delivery was refused by policy before and a message was accepted since, which forgot that refusal.
+pub async fn forgot_policy_refusal(connection: &mut PgConnection, delivery: Uuid, recipient_key: &str) -> Result<bool> {
+    let forgot = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM attempts WHERE delivery_id = $1 AND phase = 'rcpt' AND enhanced_code LIKE '5.7.%')
+                  AND NOT EXISTS (SELECT FROM transport WHERE $2 = ANY (policy_refusals)) AS "forgot!""#,
+        delivery,
+        recipient_key,
+    );
+    Ok(forgot.fetch_one(connection).await?)
 }

@@ -13,7 +13,8 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use permit_notifier::{clock::ManualClock, dispatch::DispatchRules, mail::FileMailer, store::connect};
+use permit_notifier::{
+    config::AmbiguousPolicy,clock::ManualClock, dispatch::DispatchRules, mail::FileMailer, store::connect};
 
 use crate::support::postbox::{Replica, noon, office};
 
@@ -86,6 +87,9 @@ async fn child_dispatches_until_killed() {
         max_attempts: 16,
         lease: Duration::from_secs(set(LEASE).parse().expect("a number")),
         as_of: None,
+        rate: 0,
+        allowlist: None,
+        policy: AmbiguousPolicy::Hold,
     };
     let mut replica = Replica::start(rules).await;
     println!("{READY}");

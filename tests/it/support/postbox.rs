@@ -12,7 +12,8 @@ use std::{sync::Arc, time::Duration};
 use chrono::{DateTime, NaiveDate, Utc};
 use permit_notifier::{
     clock::ManualClock,
-    dispatch::{DispatchRules, Dispatcher, Member, Membership, Report},
+    config::AmbiguousPolicy,
+    dispatch::{DispatchRules, Dispatcher, Member, Membership, Report, TransportReport},
     domain::{calendar::plus_days, permit::PermitTypeCode, window::SendWindow},
     mail::{Mailer, Office},
     store::{Moment, PgPool, connect, migrate::migrate, permit_types::create_permit_type},
@@ -99,6 +100,9 @@ impl Postbox {
             max_attempts: self.max_attempts,
             lease: self.lease,
             as_of: None,
+            rate: 0,
+            allowlist: None,
+            policy: AmbiguousPolicy::Hold,
         }
     }
 
@@ -158,14 +162,14 @@ impl Replica {
     }
 
     pub async fn run_once(&self) -> (Report, bool) {
-        self.dispatcher.run_once(self.soft.clone(), self.hard.clone()).await.expect("a report")
+        self.dispatcher.run_once(self.soft.clone(), self.hard.clone()).await.map(told).expect("a report")
     }
 
     /// Runs one pass beside the test.
     pub fn begin_once(&self) -> Running {
         let mut task = JoinSet::new();
         let (dispatcher, soft, hard) = (self.dispatcher.clone(), self.soft.clone(), self.hard.clone());
-        task.spawn(async move { dispatcher.run_once(soft, hard).await.expect("a report") });
+        task.spawn(async move { dispatcher.run_once(soft, hard).await.map(told).expect("a report") });
         Running(task)
     }
 
@@ -212,4 +216,9 @@ pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
         assert!(tokio::time::Instant::now() < limit, "waited in vain until {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// A report with whether the transport was of no use.
+fn told((report, transport): (Report, TransportReport)) -> (Report, bool) {
+    (report, transport != TransportReport::Ok)
 }

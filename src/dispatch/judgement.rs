@@ -1,0 +1,99 @@
+//! What the outcomes of one message say about the transport and the recipient, beyond the message itself.
+
+use std::time::Duration;
+
+use super::{DispatchRules, TransportState};
+use crate::{
+    domain::attempt::{Outcome, Phase, Transport},
+    mail::Ended,
+    store::{
+        PgConnection, Result,
+        leases::Leased,
+        suppressions::suppress_refused,
+        transport::{
+            close_breaker, forgot_policy_refusal, note_accepted, note_policy_refusal, open_breaker, return_probe,
+            take_turn,
+        },
+    },
+};
+
+/// So many different addresses refused by policy, with nothing accepted between, speak against us and not them.
+const POLICY_REFUSALS_MAX: i32 = 5;
+/// A turn missed by more than this is taken anew.
+const TURN_MISSED: Duration = Duration::from_secs(1);
+
+/// What a refusal of the recipient means after a look at the others: by policy (5.7.x) it is for now only, until the
+/// server has accepted another message since; for many addresses in a row it is the transport's fault.
+pub(super) async fn reconsider(connection: &mut PgConnection, leased: &Leased, ended: Ended) -> Result<Ended> {
+    let by_policy = ended.enhanced_code.as_deref().is_some_and(|code| code.starts_with("5.7."));
+    if ended.outcome != Outcome::Rejected || ended.phase != Phase::Rcpt || !by_policy {
+        return Ok(ended);
+    }
+    let key = leased.recipient.address.key();
+    if forgot_policy_refusal(connection, leased.delivery_id, &key).await? {
+        return Ok(ended);
+    }
+    if note_policy_refusal(connection, &key).await? >= POLICY_REFUSALS_MAX {
+        return Ok(Ended { outcome: Outcome::NotSent, transport_fault: true, ..ended });
+    }
+    Ok(Ended { outcome: Outcome::Deferred, ..ended })
+}
+
+/// Tells everybody what this message showed of the transport, and suppresses an address that does not exist. Says
+/// whether the address was suppressed.
+pub(super) async fn tell(
+    connection: &mut PgConnection,
+    rules: &DispatchRules,
+    seen: &TransportState,
+    leased: &Leased,
+    ended: &Ended,
+    probe: Option<uuid::Uuid>,
+    now: chrono::DateTime<chrono::Utc>,
+) -> Result<bool> {
+    if ended.transport_fault {
+        seen.broke();
+        let fault = ended.response.as_deref().or(ended.reason.as_deref()).unwrap_or(ended.phase.as_str());
+        tracing::warn!(phase = ended.phase.as_str(), smtp_code = ended.smtp_code, "the transport failed: {fault}");
+        open_breaker(connection, fault, None, probe).await?;
+        return Ok(false);
+    }
+    if let Some(probe) = probe {
+        // Broken off at this one recipient says nothing of the transport; anything it answered says that it works.
+        if ended.outcome == Outcome::NotSent {
+            return_probe(connection, probe).await?;
+        } else {
+            close_breaker(connection, probe).await?;
+            tracing::info!("the transport works again");
+        }
+    }
+    if ended.outcome == Outcome::Accepted {
+        seen.works();
+        if rules.mailer.transport() == Transport::Smtp {
+            note_accepted(connection).await?;
+        }
+    }
+    let nowhere = matches!(ended.enhanced_code.as_deref(), Some("5.1.1" | "5.1.2" | "5.1.3" | "5.1.6" | "5.1.10"));
+    if ended.outcome == Outcome::Rejected && ended.phase == Phase::Rcpt && nowhere {
+        let words = ended.response.as_deref().unwrap_or("the mail server knows no such address");
+        suppress_refused(connection, &leased.recipient.address.key(), words, now).await?;
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+/// Waits for this message's turn under `MAIL_RATE_PER_SECOND`; the turns are shared by all replicas.
+pub(super) async fn wait_for_turn(rules: &DispatchRules) -> Result<()> {
+    if rules.rate == 0 {
+        return Ok(());
+    }
+    loop {
+        let mut connection = rules.pool.acquire().await?;
+        let wait = take_turn(&mut connection, rules.rate).await?;
+        drop(connection);
+        let due = tokio::time::Instant::now() + wait;
+        tokio::time::sleep_until(due).await;
+        if due.elapsed() <= TURN_MISSED {
+            return Ok(());
+        }
+    }
+}

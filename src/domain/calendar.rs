@@ -30,7 +30,7 @@ pub fn days_between(from: NaiveDate, to: NaiveDate) -> i64 {
 /// The first instant of `date` in `zone`. Where clocks skip midnight, or the whole day, it is the first one after.
 pub fn start_of_day(date: NaiveDate, zone: Tz) -> DateTime<Utc> {
     let midnight = date.and_time(NaiveTime::MIN);
-    let quarters = (0..2 * 24 * 4).filter_map(|n| midnight.checked_add_signed(TimeDelta::minutes(15 * n)));
-    let first = quarters.filter_map(|local| zone.from_local_datetime(&local).earliest()).next();
+    let mut quarters = (0..2 * 24 * 4).filter_map(|n| midnight.checked_add_signed(TimeDelta::minutes(15 * n)));
+    let first = quarters.find_map(|local| zone.from_local_datetime(&local).earliest());
     first.map_or_else(|| midnight.and_utc(), |local| local.with_timezone(&Utc))
 }

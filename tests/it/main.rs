@@ -1,5 +1,6 @@
 //! One binary for all behaviours seen from outside; one file each.
 
+mod actions;
 mod changes;
 mod clock;
 mod commands;

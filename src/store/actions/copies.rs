@@ -20,6 +20,7 @@ use crate::{
     store::{
         Result, StoreError,
         cases::{Case, Hold, load_case},
+        claims::refresh_states,
     },
 };
 
@@ -88,6 +89,8 @@ pub async fn send_copy(
     let copy = NewCopy { notice, to: to.as_ref(), by_request: true, state, reason: code, waits_until };
     let id = insert_copy(&mut transaction, &copy, rules.moment.now).await?;
     if state == DeliveryState::Pending {
+        // First the state: one that ended must say why.
+        refresh_states(&mut transaction, &[notice]).await?;
         say_why(&mut transaction, notice, reason).await?;
     }
     let state = conclude(&mut transaction, notice).await?;

@@ -34,7 +34,7 @@ pub(super) struct Opened {
 /// One copy of it.
 pub(super) struct Copy {
     pub id: Uuid,
-    pub copy: i32,
+    pub number: i32,
     pub channel: Channel,
     pub recipient: Option<String>,
     pub recipient_key: String,
@@ -140,7 +140,7 @@ async fn read_copies(connection: &mut PgConnection, notice: Uuid) -> Result<Vec<
     let copies = rows.into_iter().map(|row| {
         Ok(Copy {
             id: row.id,
-            copy: row.copy,
+            number: row.copy,
             channel: row.channel.parse()?,
             recipient: row.recipient,
             recipient_key: row.recipient_key,

@@ -73,7 +73,7 @@ fn unsent(opened: &Opened) -> Vec<&Copy> {
     let mut latest: HashMap<&str, &Copy> = HashMap::new();
     for copy in &opened.copies {
         let present = latest.entry(&copy.recipient_key).or_insert(copy);
-        if copy.copy > present.copy {
+        if copy.number > present.number {
             *present = copy;
         }
     }

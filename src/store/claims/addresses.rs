@@ -103,9 +103,9 @@ pub async fn follow_addresses(
         wake_copies(connection, copies, *hold, writing).await?;
     }
     insert_deliveries(connection, work.make, writing.moment.now, writing.not_before).await?;
-    let waiting: Vec<Uuid> =
+    let early: Vec<Uuid> =
         notices.iter().filter(|n| n.waits(writing.moment.today) && touched.contains(&n.id)).map(|n| n.id).collect();
-    wait_together(connection, &waiting).await?;
+    wait_together(connection, &early).await?;
     refresh_states(connection, &touched).await
 }
 

@@ -14,7 +14,8 @@ use nix::{
     unistd::Pid,
 };
 use permit_notifier::{
-    config::AmbiguousPolicy,clock::ManualClock, dispatch::DispatchRules, mail::FileMailer, store::connect};
+    clock::ManualClock, config::AmbiguousPolicy, dispatch::DispatchRules, mail::FileMailer, store::connect,
+};
 
 use crate::support::postbox::{Replica, noon, office};
 

@@ -171,7 +171,7 @@ impl<'d> App<'d> {
             mailer,
             allowlist: self.allowlist(),
             rate: config.mail_rate_per_second,
-            policy: config.ambiguous_policy.clone(),
+            policy: config.ambiguous_policy,
             concurrency: config.mail_concurrency,
             max_attempts: config.max_attempts,
             lease: config.lease,

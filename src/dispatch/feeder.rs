@@ -27,6 +27,9 @@ const POLL: Duration = Duration::from_secs(5);
 /// How often in a row leasing may fail before a dispatch that is to end gives up.
 const SETBACKS_MAX: u32 = 3;
 
+/// How long a dispatch that is to end waits for its probe.
+const PROBE_LIMIT: Duration = Duration::from_secs(8);
+
 /// Shortest wait before the breaker is looked at again.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 
@@ -57,6 +60,8 @@ pub(super) enum Stay {
 enum Found {
     /// Something, and it was handed out or given back.
     Some,
+    /// One to probe the transport with, and it was handed out or given back.
+    Probe,
     /// Nothing that is due.
     Nothing,
     /// That the others take this process for dead.
@@ -78,7 +83,7 @@ impl Feeder {
     /// Feeds the senders until `stop`, or until nothing is due. What no sender took is given back. Fails only when
     /// it is to end and the database stays away.
     pub(super) async fn run(self, queue: mpsc::Sender<Work>, stay: Stay) -> Result<()> {
-        let mut setbacks = 0;
+        let (mut setbacks, mut probing) = (0, false);
         while !self.stop.is_cancelled() {
             if stay == Stay::UntilDone && self.transport.has_failed() {
                 return Ok(());
@@ -92,6 +97,10 @@ impl Feeder {
                 Ok(Found::Dead(boot_id)) => {
                     self.stop.run_until_cancelled(self.membership.come_back(boot_id)).await;
                 }
+                // Our own probe is under way; what it finds decides.
+                Ok(Found::Paused(_)) if stay == Stay::UntilDone && std::mem::take(&mut probing) => {
+                    self.await_probe().await;
+                }
                 Ok(Found::Paused(_)) if stay == Stay::UntilDone => {
                     self.transport.found_paused();
                     return Ok(());
@@ -100,6 +109,7 @@ impl Feeder {
                     let wait = wait.clamp(PAUSE_MIN, POLL);
                     self.stop.run_until_cancelled(tokio::time::sleep(wait.mul_f64(1.0 + fastrand::f64() / 4.0))).await;
                 }
+                Ok(Found::Probe) => probing = true,
                 Ok(Found::Some) => setbacks = 0,
                 Err(error) => {
                     tracing::warn!("nothing could be leased: {error}");
@@ -165,7 +175,17 @@ impl Feeder {
                 return_probe(&mut connection, token).await?;
             }
         }
-        Ok(Found::Some)
+        Ok(if probe.is_some() { Found::Probe } else { Found::Some })
+    }
+
+    /// Waits until the probe of this process was told a result, or for as long as a dispatch may last without one.
+    async fn await_probe(&self) {
+        let told = async {
+            while !self.transport.was_heard() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let _ = tokio::time::timeout(PROBE_LIMIT, self.stop.run_until_cancelled(told)).await;
     }
 
     /// How many to lease at once: few right after the transport came back, so that it is not overrun.

@@ -63,6 +63,7 @@ pub(super) async fn tell(
             return_probe(connection, probe).await?;
         } else {
             close_breaker(connection, probe).await?;
+            seen.works();
             tracing::info!("the transport works again");
         }
     }

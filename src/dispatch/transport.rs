@@ -34,6 +34,7 @@ struct Seen {
     until: Option<Instant>,
     failed: bool,
     paused: bool,
+    heard: bool,
 }
 
 impl TransportState {
@@ -42,11 +43,12 @@ impl TransportState {
         let mut seen = self.lock();
         seen.until = Some(Instant::now() + PAUSE);
         seen.failed = true;
+        seen.heard = true;
     }
 
     /// A message was accepted.
     pub(super) fn works(&self) {
-        *self.lock() = Seen::default();
+        *self.lock() = Seen { heard: true, ..Seen::default() };
     }
 
     /// The breaker was found open.
@@ -62,6 +64,11 @@ impl TransportState {
     /// Whether it failed and has not worked since.
     pub fn has_failed(&self) -> bool {
         self.lock().failed
+    }
+
+    /// Whether a message or a fault told anything of it yet.
+    pub(super) fn was_heard(&self) -> bool {
+        self.lock().heard
     }
 
     /// How it did.

@@ -185,7 +185,7 @@ pub async fn end_unsent(
              WHERE d.id = e.id AND d.lease_token = e.token AND d.state = 'pending'
              RETURNING d.notice_id, e.reason, e.sentence, e.state)
          UPDATE notices n
-         SET reason_code = coalesce(n.reason_code, ended.reason), reason = coalesce(n.reason, ended.sentence),
+         SET reason_code = coalesce(n.reason_code, ended.reason), reason = CASE WHEN n.reason_code IS NULL THEN ended.sentence ELSE n.reason END,
              superseded_at = CASE WHEN ended.state = 'superseded' AND ended.reason <> 'address_changed'
                                   THEN coalesce(n.superseded_at, $6::timestamptz) ELSE n.superseded_at END
          FROM ended WHERE n.id = ended.notice_id AND ended.reason <> 'address_changed'",

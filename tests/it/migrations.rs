@@ -96,7 +96,7 @@ async fn a_newer_database_that_this_program_may_still_use_is_left_as_it_is() {
 }
 
 /// Rows as an office has them, by the migration after which they can be written.
-const SAMPLES: [(i64, &str); 6] = [
+const SAMPLES: [(i64, &str); 8] = [
     (
         20_261_129_100_000,
         "INSERT INTO permit_types (code, name, created_at, updated_at) VALUES ('food', 'Food', now(), now());
@@ -159,6 +159,12 @@ const SAMPLES: [(i64, &str); 6] = [
          INSERT INTO attempt_messages VALUES ('00000000-0000-7000-8000-0000000000a0', 'mail');
          UPDATE deliveries SET state = 'sent'",
     ),
+    (
+        20_261_129_100_600,
+        "INSERT INTO audit_lines VALUES (1, 'A1', '<first@example.org>', true);
+         INSERT INTO audit_messages VALUES ('<first@example.org>', 1, 1)",
+    ),
+    (20_261_129_100_700, "UPDATE transport SET paused_until = now(), fault = '421 busy'"),
 ];
 
 #[tokio::test]

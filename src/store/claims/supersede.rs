@@ -169,7 +169,8 @@ pub async fn refresh_states(connection: &mut PgConnection, notices: &[Uuid]) -> 
                                 ELSE n.reason_code END,
              reason = CASE WHEN derived.state = 'held' AND n.held_reason IS NOT NULL THEN n.held_reason
                            WHEN derived.state = 'superseded' AND n.superseded_at IS NULL THEN $2
-                           WHEN derived.state IN ('pending', 'ambiguous', 'sent') AND n.superseded_at IS NULL THEN NULL
+                           WHEN derived.state IN ('pending', 'ambiguous', 'sent') AND n.superseded_at IS NULL
+                                AND n.reason_code IS NOT NULL THEN NULL
                            WHEN n.state = 'superseded' AND n.reason_code = 'address_changed' THEN NULL
                            ELSE n.reason END
          FROM (SELECT notice_id,

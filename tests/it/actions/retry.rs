@@ -86,7 +86,7 @@ async fn too_late_and_no_longer_owed_are_refused_with_the_reason() {
     let connection = &mut office.connect().await;
     changes::renew(connection, permit, None, day("2027-07-01"), None, &rules).await.unwrap();
     assert!(refused(&office, notice, TODAY).await.contains("another expiry date"));
-    assert_eq!(office.state(notice).await, "failed");
+    assert_eq!(office.state(notice).await, "failed refused");
 }
 
 #[tokio::test]

@@ -76,7 +76,8 @@ async fn what_is_not_the_notices_fault_does_not_count() {
     }
     let mut outcomes = Vec::new();
     for number in 0..3 {
-        // A fault ends a pass, so there may be one for each.
+        // A fault ends a pass and opens the breaker, so there is one pass for each, and it probes.
+        post.breaker_lets_probe().await;
         post.dispatch().await;
         let copy = post.copy_to(&holder(number)).await;
         assert_eq!((copy.end().as_str(), copy.attempt_count), ("pending", 0));
@@ -99,6 +100,7 @@ async fn a_transport_that_is_down_ends_the_pass_and_loses_nothing() {
     let down = Ended::new(Outcome::NotSent, Phase::Connect).because("refused").as_transport_fault();
     post.mailer.reply_to_all(Some(Reply::Offer(down)));
     for _ in 0..3 {
+        post.breaker_lets_probe().await;
         let replica = post.replica(4).await;
         let (report, is_down) = replica.run_once().await;
         assert!(is_down);
@@ -111,6 +113,8 @@ async fn a_transport_that_is_down_ends_the_pass_and_loses_nothing() {
     }
     post.mailer.reply_to_all(None);
     post.clock.advance(TimeDelta::minutes(1));
+    assert_eq!(post.dispatch().await.accepted, 0, "the breaker is open for everybody");
+    post.breaker_lets_probe().await;
     assert_eq!(post.dispatch().await.accepted, 20);
     post.check().await;
 }

@@ -1,6 +1,5 @@
 //! Mail by SMTP against a scripted server: what each attempt ends as, and that the server's ledger agrees.
 
-mod figures;
 mod outcomes;
 mod pipelined;
 mod replies;

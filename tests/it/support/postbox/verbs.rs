@@ -148,6 +148,11 @@ impl Postbox {
     }
 
     /// A statement without parameters in a session of its own.
+    /// The next pass may try the transport again, however short ago it failed.
+    pub async fn breaker_lets_probe(&self) {
+        self.execute("UPDATE transport SET paused_until = clock_timestamp() WHERE paused_until IS NOT NULL").await;
+    }
+
     pub async fn execute(&self, statement: &'static str) {
         sqlx::raw_sql(statement).execute(&mut self.session().await).await.expect("the statement");
     }

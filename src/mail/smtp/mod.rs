@@ -5,6 +5,7 @@
 //! them, and `judge` alone says what they mean. Libraries' transports are not used: they hide the phase, can hang,
 //! and take a reply for the answer to another command.
 
+mod came_to;
 mod connect;
 mod connection;
 mod judge;

@@ -11,7 +11,8 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     Server,
-    connection::{After, Connection, Stage},
+    came_to::{After, Stage},
+    connection::Connection,
 };
 use crate::{
     domain::attempt::{Outcome, Phase},

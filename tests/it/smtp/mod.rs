@@ -41,7 +41,7 @@ pub fn limits() -> Limits {
 
 /// The same with little patience for replies.
 pub fn impatient() -> Limits {
-    let limit = Duration::from_millis(300);
+    let limit = Duration::from_secs(1);
     let Limits { connect, tls, quit, idle, messages, .. } = limits();
     Limits {
         connect,

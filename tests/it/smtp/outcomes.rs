@@ -31,6 +31,13 @@ async fn check_with(at: At, act: Act, expected: &str, pipelining: bool, limits: 
         assert_eq!(server.accepted().len(), 1, "the message is in the ledger although we cannot know");
     }
     server.release();
+    if act == Act::AnswerThenCut {
+        // A connection that the server closes at the very moment of the next MAIL is a fault; not meant here.
+        server.wait_until(|heard| heard.iter().any(|heard| heard.line == "(end)"));
+    }
+    if matches!(act, Act::Stall | Act::Late(_)) {
+        session = super::session(&server);
+    }
     let second = message("bob@bakery.example");
     let after = send(&mut *session, &second).await;
     assert_eq!(after.outcome, Outcome::Accepted, "after {at:?} {act:?} pipelining {pipelining}: {after:?}");
@@ -160,11 +167,11 @@ async fn every_phase_ends_by_its_own_limit() {
         (At::Body, "not_sent body timed_out -"),
         (At::Dot, "ambiguous dot timed_out -"),
     ] {
-        for pipelining in [false, true] {
-            check_with(at, Act::Stall, expected, pipelining, impatient()).await;
-        }
+        let one_by_one = check_with(at, Act::Stall, expected, false, impatient());
+        let together = check_with(at, Act::Stall, expected, true, impatient());
+        tokio::join!(one_by_one, together);
     }
-    let late = Act::Late(Duration::from_millis(1500));
+    let late = Act::Late(Duration::from_secs(3));
     check_with(At::Dot, late, "ambiguous dot timed_out -", true, impatient()).await;
 }
 

@@ -70,7 +70,10 @@ impl Conversation {
             recipient: None,
         };
         let _ = conversation.talk().await;
-        conversation.shared.hear(number, "(end)", conversation.encrypted);
+        let (shared, encrypted) = (Arc::clone(&conversation.shared), conversation.encrypted);
+        // Closed first, so that whoever waits for the end finds it.
+        drop(conversation);
+        shared.hear(number, "(end)", encrypted);
     }
 
     async fn talk(&mut self) -> Result<()> {

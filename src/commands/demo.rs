@@ -24,6 +24,7 @@ use crate::{
         permits::{Contact, PermitData},
         scans::Trigger,
     },
+    telemetry::metrics,
 };
 
 /// Starts from nothing each time: what an earlier demo left is removed.
@@ -88,6 +89,7 @@ async fn listen(config: &Config) -> Result<TcpListener> {
 }
 
 async fn scan_and_send(app: &App<'_>, shutdown: &Shutdown) -> Result<()> {
+    metrics::start()?;
     let request = ScanRequest { scheduled_for: None, trigger: Trigger::Command, as_of: None };
     let scanned = run_once(&app.scan_rules(Uuid::new_v4()), request).await?.counts;
     println!(

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
-use super::print_json;
+use super::{one_line, print_json};
 use crate::{
     app::Database,
     clock::{Clock, SystemClock},
@@ -70,7 +70,7 @@ pub async fn run(arguments: Arguments, config: Config) -> Result<ExitCode> {
     match &database {
         Ok(database) => check_all(&config, database, &mut checks).await,
         Err(error) => {
-            checks.push(fault("database", format!("{error:#}"), "start it, or correct DATABASE_URL or DATA_DIR"));
+            checks.push(fault("database", one_line(error), "start it, or correct DATABASE_URL or DATA_DIR"));
         }
     }
     let broken = checks.iter().any(|check| check.level == Level::Fault);

@@ -50,10 +50,10 @@ enum Command {
 
 /// A calendar date of the command line.
 fn date(text: &str) -> Result<NaiveDate, String> {
-    let strict = text.len() == 10;
+    // Read alone, the format takes blanks, signs and missing zeros too.
     NaiveDate::parse_from_str(text, "%Y-%m-%d")
         .ok()
-        .filter(|_| strict)
+        .filter(|date| date.to_string() == text)
         .ok_or_else(|| "a date is written YYYY-MM-DD and must exist".to_owned())
 }
 

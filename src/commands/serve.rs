@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, convert::Infallible, process::ExitCode, str::Fr
 use anyhow::{Context, Result};
 use clap::Args;
 use futures_util::future::BoxFuture;
+use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{net::TcpListener, sync::Notify};
 use tokio_util::sync::CancellationToken;
 
@@ -90,6 +91,11 @@ pub(super) async fn serve(
     listener: Option<TcpListener>,
     shutdown: &Shutdown,
 ) -> Result<ExitCode> {
+    // Before the loops, whose first scan and mails would else not be counted.
+    let web = match listener {
+        Some(listener) => Some((listener, metrics::start()?)),
+        None => None,
+    };
     let membership = Membership::join(app.member(&roles.text())).await?;
     let alive = CancellationToken::new();
     keep_alive(shutdown, &membership, &alive);
@@ -99,8 +105,8 @@ pub(super) async fn serve(
     if roles.has(Role::Dispatch) {
         start_dispatch(app, &membership, shutdown)?;
     }
-    if let Some(listener) = listener {
-        start_web(app, listener, shutdown)?;
+    if let Some((listener, metrics)) = web {
+        start_web(app, listener, metrics, shutdown)?;
     }
     tokio::select! {
         () = shutdown.soft().cancelled() => {}
@@ -164,17 +170,16 @@ fn start_dispatch(app: &App<'_>, membership: &Arc<Membership>, shutdown: &Shutdo
     Ok(())
 }
 
-fn start_web(app: &App<'_>, listener: TcpListener, shutdown: &Shutdown) -> Result<()> {
-    let handle = metrics::start()?;
+fn start_web(app: &App<'_>, listener: TcpListener, metrics: PrometheusHandle, shutdown: &Shutdown) -> Result<()> {
     let health = Arc::new(ServiceHealth { pool: app.pool.clone(), clock: Arc::clone(&app.clock) });
-    let router = web::router(&Web { health, metrics: handle.clone() });
+    let router = web::router(&Web { health, metrics: metrics.clone() });
     let address = listener.local_addr()?;
     eprintln!("Listening on {}", app.config.public_url(address));
     tracing::info!(%address, "listening");
     let stop = shutdown.soft().clone();
     shutdown.spawn("web", web::serve(listener, router, stop.clone()));
     shutdown.spawn("metrics", async move {
-        metrics::keep_small(handle, stop).await;
+        metrics::keep_small(metrics, stop).await;
         Ok::<_, Infallible>(())
     });
     Ok(())

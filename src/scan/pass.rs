@@ -104,7 +104,7 @@ async fn scan_with_lock(rules: &ScanRules, request: ScanRequest, lock: &mut Scan
     let scan = new_scan(rules, request, database_now(lock.connection()).await?);
     scans::abandon_others(lock.connection(), scan.id, scan.moment.now).await?;
     if let Some(expected) = request.scheduled_for
-        && scans::is_met(lock.connection(), expected).await?
+        && scans::is_met(lock.connection(), expected, scan.moment.now).await?
     {
         scans::record_try(lock.connection(), &scan, ScanOutcome::AlreadyDone).await?;
         return Ok(report(&scan, ScanOutcome::AlreadyDone, Counts::default()));

@@ -38,7 +38,7 @@ pub async fn scan_if_due(rules: &ScanRules, schedule: &ScanSchedule, pool: &PgPo
     let now = rules.clock.business(database_now(&mut *connection).await?);
     keep_scan_schedule(&mut connection, schedule.expression(), schedule.zone().name(), now).await?;
     let Some(expected) = schedule.last_expected(now) else { return Ok(None) };
-    if is_met(&mut connection, expected).await? {
+    if is_met(&mut connection, expected, now).await? {
         return Ok(None);
     }
     if setbacks(&mut connection, expected).await?.waits_at(now) {

@@ -132,11 +132,14 @@ pub async fn abandon_others(connection: &mut PgConnection, own: Uuid, now: DateT
     Ok(abandoned.execute(connection).await?.rows_affected())
 }
 
-/// Whether an expected time is met: by a completed scan of its own day that began at or after it.
-pub async fn is_met(connection: &mut PgConnection, expected: DateTime<Utc>) -> Result<bool> {
+/// Whether an expected time is met: by a completed scan of its own day that began at or after it. One that began
+/// after `now` ran while business time was ahead, and says nothing about the days between.
+pub async fn is_met(connection: &mut PgConnection, expected: DateTime<Utc>, now: DateTime<Utc>) -> Result<bool> {
     let met = sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM scans WHERE outcome = 'completed' AND own_day AND started_at >= $1) AS "met!""#,
+        r#"SELECT EXISTS (SELECT FROM scans WHERE outcome = 'completed' AND own_day AND started_at BETWEEN $1 AND $2)
+               AS "met!""#,
         expected,
+        now,
     );
     Ok(met.fetch_one(connection).await?)
 }

@@ -47,6 +47,9 @@ const ALARM_KINDS: [&str; 13] = [
     "files_only",
 ];
 
+const SCAN_OUTCOMES: [&str; 5] = ["completed", "failed", "abandoned", "held_elsewhere", "already_done"];
+const ATTEMPT_OUTCOMES: [&str; 5] = ["accepted", "deferred", "rejected", "not_sent", "ambiguous"];
+
 /// From a server next door to one that takes its time; a final reply may take ten minutes.
 const SEND_DURATION_BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0];
 
@@ -66,7 +69,8 @@ pub fn start() -> Result<PrometheusHandle, BuildError> {
     Ok(handle)
 }
 
-/// A recorder that knows our metrics and has every alarm at rest.
+/// A recorder that knows our metrics, has every alarm at rest and every counter at zero: a counter that only
+/// appears with its first event hides that event from rates.
 pub fn recorder() -> Result<PrometheusRecorder, BuildError> {
     let recorder = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Full(SEND_DURATION.to_owned()), &SEND_DURATION_BUCKETS)?
@@ -76,6 +80,13 @@ pub fn recorder() -> Result<PrometheusRecorder, BuildError> {
         for kind in ALARM_KINDS {
             set_alarm(kind, false);
         }
+        for outcome in SCAN_OUTCOMES {
+            counter!(SCANS, "outcome" => outcome).absolute(0);
+        }
+        for outcome in ATTEMPT_OUTCOMES {
+            counter!(ATTEMPTS, "outcome" => outcome).absolute(0);
+        }
+        notices_claimed(0);
     });
     Ok(recorder)
 }

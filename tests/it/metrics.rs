@@ -19,11 +19,14 @@ fn metrics_carry_the_agreed_names_and_labels() {
         handle.render()
     });
     for line in [
-        "permit_notifier_scans_total{outcome=\"completed\"} ",
+        "permit_notifier_scans_total{outcome=\"completed\"} 1\n",
+        "permit_notifier_scans_total{outcome=\"failed\"} 0\n",
         "permit_notifier_last_successful_scan_timestamp_seconds 1764400000",
-        "permit_notifier_notices_claimed_total ",
-        "permit_notifier_attempts_total{outcome=\"accepted\"} ",
-        "permit_notifier_send_duration_seconds_bucket{le=\"0.05\"} ",
+        "permit_notifier_notices_claimed_total 3\n",
+        "permit_notifier_attempts_total{outcome=\"accepted\"} 1\n",
+        "permit_notifier_attempts_total{outcome=\"rejected\"} 0\n",
+        "permit_notifier_send_duration_seconds_bucket{le=\"0.025\"} 0\n",
+        "permit_notifier_send_duration_seconds_bucket{le=\"0.05\"} 1\n",
         "permit_notifier_oldest_pending_seconds 90",
         "permit_notifier_deliveries{channel=\"email\",state=\"pending\"} 7",
         "permit_notifier_deliveries{channel=\"letter\",state=\"sent\"} 2",
@@ -47,5 +50,7 @@ fn several_services_in_one_process_share_the_recorder() {
     let second = metrics::start().unwrap();
     metrics::scan_ended("failed");
     let line = "permit_notifier_scans_total{outcome=\"failed\"} ";
-    assert!(first.render().contains(line) && second.render().contains(line));
+    for text in [first.render(), second.render()] {
+        assert!(text.contains(line) && !text.contains(&format!("{line}0\n")), "{text}");
+    }
 }

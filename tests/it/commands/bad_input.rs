@@ -24,7 +24,9 @@ fn a_wrong_command_line_ends_with_two() {
     refused(&desk, &["scan", "--sideways"], 2, &["--sideways"]);
     refused(&desk, &["scan", "--as-of", "2026-02-30"], 2, &["--as-of", "YYYY-MM-DD"]);
     refused(&desk, &["scan", "--as-of", "1.3.2026"], 2, &["--as-of", "YYYY-MM-DD"]);
-    refused(&desk, &["dispatch", "--as-of", "2026-3-1"], 2, &["--as-of", "YYYY-MM-DD"]);
+    for date in ["2026-3-1", "+2026-3-01", " 2026-3-01", "-999-01-01"] {
+        refused(&desk, &["dispatch", &format!("--as-of={date}")], 2, &["--as-of", "YYYY-MM-DD"]);
+    }
     refused(&desk, &["serve", "--roles", "web,cook"], 2, &["cook", "web, scan, dispatch"]);
     refused(&desk, &["import"], 2, &["FILE"]);
     refused(&desk, &["import", "x.csv", "--map", "nonsense"], 2, &["--map"]);

@@ -18,6 +18,8 @@ fn the_demo_shows_the_main_job_and_starts_from_nothing_each_time() {
         assert_eq!(get(url), (200, "ok\n".to_owned()));
         let (_, metrics) = get(&url.replace("readyz", "metrics"));
         assert!(metrics.contains(r#"permit_notifier_deliveries{channel="email",state="sent"} 13"#), "{metrics}");
+        assert!(metrics.contains(r#"permit_notifier_attempts_total{outcome="accepted"} 13"#), "{metrics}");
+        assert!(metrics.contains("permit_notifier_notices_claimed_total 12"), "{metrics}");
         let mails = std::fs::read_dir(desk.data().join("demo/mail")).expect("a folder").count();
         assert_eq!(mails, 13);
         demo.signal(Signal::SIGINT);

@@ -20,3 +20,12 @@ fn an_unreachable_database_is_a_fault() {
     assert!(done.out.contains("fault   database"), "{done:?}");
     assert!(!format!("{done:?}").contains("hunter2"));
 }
+
+#[test]
+fn a_fault_gives_its_reason_once() {
+    let desk = Desk::new();
+    std::fs::write(desk.data(), "a file in the way").expect("a file");
+    let done = desk.run(&["doctor"]);
+    assert_eq!(done.code, Some(1));
+    assert_eq!(done.out.matches("Not a directory").count(), 1, "{done:?}");
+}

@@ -72,6 +72,17 @@ async fn a_scan_as_of_any_day_meets_nothing() {
 }
 
 #[tokio::test]
+async fn a_scan_of_a_time_that_is_still_to_come_meets_nothing() {
+    let office = TestOffice::new().await;
+    office.now_is("2030-06-01T15:00:00Z");
+    assert!(scans(&office).await);
+    office.now_is("2027-03-11T15:00:00Z");
+    assert!(scans(&office).await);
+    assert!(!scans(&office).await);
+    office.close().await;
+}
+
+#[tokio::test]
 async fn a_failed_time_is_tried_again_at_growing_intervals_until_it_is_met() {
     let office = TestOffice::new().await;
     let permit = office.permit_expiring_in(95).await;

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::with_progress;
+use super::{say, with_progress};
 use crate::{
     app::{App, Database},
     config::Config,
@@ -25,7 +25,7 @@ use crate::{
 /// Lines staged at once.
 const BATCH: usize = 5000;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Arguments {
     /// The ledger: JSON lines with `message_id`, or lines of a Postfix log
     ledger: PathBuf,
@@ -68,12 +68,10 @@ async fn compare(path: &Path, file: File, connection: &mut PgConnection, present
             } else {
                 unresolved += 1;
             }
-            println!("{}", sentence(&finding));
+            say!("{}", sentence(&finding));
         })
         .await?;
-    println!(
-        "{messages} messages in the ledger: {differences} differences, {unresolved} unresolved ambiguous attempts."
-    );
+    say!("{messages} messages in the ledger: {differences} differences, {unresolved} unresolved ambiguous attempts.");
     Ok(differences)
 }
 

@@ -7,7 +7,7 @@ use chrono::{NaiveDate, TimeDelta};
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
-use super::{block_on, dispatch::dispatch_once, serve};
+use super::{block_on, dispatch::dispatch_once, say, serve};
 use crate::{
     app::{App, Database},
     config::Config,
@@ -35,7 +35,7 @@ pub fn run(config: Config) -> Result<ExitCode> {
     }
     let folder = data_dir.join("demo");
     std::fs::create_dir_all(&folder).with_context(|| format!("DATA_DIR: {} cannot be used", folder.display()))?;
-    println!("Starting a private PostgreSQL under {} ...", folder.display());
+    say!("Starting a private PostgreSQL under {} ...", folder.display());
     let database = Database::open_private(&folder)?;
     if database.private.as_ref().is_some_and(|private| !private.is_owner()) {
         bail!("another demo runs on {}; stop it first, or set DATA_DIR to another folder", folder.display());
@@ -54,16 +54,16 @@ async fn show(config: Config, database: &Database) -> Result<ExitCode> {
     remove_folder(&mail)?;
     let moment = app.moment(None).await?;
     let loaded = load(&app, moment).await?;
-    println!("Loaded {loaded} sample permits. Today is {}.", moment.today);
+    say!("Loaded {loaded} sample permits. Today is {}.", moment.today);
     scan_and_send(&app, &shutdown).await?;
     if shutdown.soft().is_cancelled() {
         return Ok(shutdown.exit_code());
     }
     let listener = listen(&app.config).await?;
     let url = app.config.public_url(listener.local_addr()?);
-    println!("\nThe mails are in {}", mail.display());
-    println!("Open {url}readyz (pages come with a later version; /metrics is there too)");
-    println!("Serving until stopped with Ctrl-C.");
+    say!("\nThe mails are in {}", mail.display());
+    say!("Open {url}readyz (pages come with a later version; /metrics is there too)");
+    say!("Serving until stopped with Ctrl-C.");
     serve::serve(&app, &serve::Roles::default(), Some(listener), &shutdown).await
 }
 
@@ -92,16 +92,18 @@ async fn scan_and_send(app: &App<'_>, shutdown: &Shutdown) -> Result<()> {
     metrics::start()?;
     let request = ScanRequest { scheduled_for: None, trigger: Trigger::Command, as_of: None };
     let scanned = run_once(&app.scan_rules(Uuid::new_v4()), request).await?.counts;
-    println!(
+    say!(
         "Scanned: {} notices claimed, {} recorded as superseded, {} skipped.",
-        scanned.claimed, scanned.superseded, scanned.skipped
+        scanned.claimed,
+        scanned.superseded,
+        scanned.skipped
     );
     let (report, _) = dispatch_once(app, app.dispatch_rules(None)?, shutdown).await?;
-    println!("Wrote {} mails, each with its attempt on record:\n", report.accepted);
+    say!("Wrote {} mails, each with its attempt on record:\n", report.accepted);
     let mut connection = app.pool.acquire().await?;
     for Shown { permit_number, expires_on, notice_type, recipient, state } in list_mailed(&mut connection).await? {
         let recipient = recipient.unwrap_or_else(|| "(a letter to post)".to_owned());
-        println!("  {permit_number:<12} expires {expires_on}  {notice_type:<13} {state:<8} {recipient}");
+        say!("  {permit_number:<12} expires {expires_on}  {notice_type:<13} {state:<8} {recipient}");
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{date, print_json, with_progress};
+use super::{date, print_json, say, with_progress};
 use crate::{
     app::{App, Database},
     config::Config,
@@ -16,7 +16,7 @@ use crate::{
     shutdown::Shutdown,
 };
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Arguments {
     /// The day that counts as today
     #[arg(long, value_name = "DATE", value_parser = date)]
@@ -74,7 +74,7 @@ pub(super) async fn dispatch_once(
 
 fn print(printed: &Printed, app: &App<'_>) {
     let report = printed.report;
-    println!(
+    say!(
         "Transport {}: {} accepted, {} deferred, {} rejected, {} not sent, {} ambiguous; {} superseded, {} suppressed, \
          {} skipped; {} left pending.",
         printed.transport,
@@ -91,6 +91,6 @@ fn print(printed: &Printed, app: &App<'_>) {
     if app.config.smtp_url.is_none()
         && let Ok(folder) = app.mail_folder()
     {
-        println!("Mail is kept on disk, in {}; nothing is really sent.", folder.display());
+        say!("Mail is kept on disk, in {}; nothing is really sent.", folder.display());
     }
 }

@@ -6,12 +6,16 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
-use super::{one_line, print_json};
+use super::{one_line, print_json, say};
 use crate::{
     app::Database,
     clock::{Clock, SystemClock},
-    config::Config,
-    domain::words,
+    config::{Config, SmtpUrl},
+    domain::{attempt::Outcome, recipient::EmailAddress, words},
+    mail::{
+        Ended, Mailer, MayFinish, Office, compose_test,
+        smtp::{Limits, SmtpMailer},
+    },
     store::{
         PgConnection,
         clock::database_now,
@@ -21,8 +25,11 @@ use crate::{
     },
 };
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Arguments {
+    /// Send one mail to this address, and show the server's words
+    #[arg(long, value_name = "ADDRESS")]
+    send_test: Option<EmailAddress>,
     /// Print the checks as one JSON object
     #[arg(long)]
     json: bool,
@@ -63,7 +70,11 @@ fn fault(name: &'static str, found: impl Into<String>, advice: impl Into<String>
 }
 
 pub async fn run(arguments: Arguments, config: Config) -> Result<ExitCode> {
-    let mut checks = vec![check_environment(&config), check_mail(&config)];
+    let mut checks = vec![check_environment(&config)];
+    checks.extend(check_mail(&config).await);
+    if let Some(address) = &arguments.send_test {
+        checks.push(send_test(&config, address).await);
+    }
     let opening = config.clone();
     // Starting a private server blocks.
     let database = tokio::task::spawn_blocking(move || Database::open(&opening)).await?;
@@ -79,7 +90,7 @@ pub async fn run(arguments: Arguments, config: Config) -> Result<ExitCode> {
     } else {
         for Check { name, level, found, advice } in &checks {
             let advice = if advice.is_empty() { String::new() } else { format!(" -> {advice}") };
-            println!("{level:<7} {name}: {found}{advice}");
+            say!("{level:<7} {name}: {found}{advice}");
         }
     }
     if let Ok(database) = database {
@@ -93,9 +104,66 @@ fn check_environment(config: &Config) -> Check {
     config.environment.as_ref().map_or_else(unset, |environment| ok("environment", format!("{environment:?}")))
 }
 
-fn check_mail(config: &Config) -> Check {
-    let advice = "sending by SMTP comes with a later version";
-    warning("mail", format!("from {}; kept on disk, nothing is really sent", config.mail_from), advice)
+/// Tries the mail server out, up to naming the sender; nothing is sent.
+async fn check_mail(config: &Config) -> Vec<Check> {
+    let Some(url) = &config.smtp_url else {
+        let found = format!("from {}; kept on disk, nothing is really sent", config.mail_from);
+        return vec![warning("mail", found, "set SMTP_URL on the real service")];
+    };
+    let sender: Result<EmailAddress, _> = config.mail_from.email.to_string().parse();
+    let Ok(sender) = sender else {
+        return vec![fault("mail", format!("MAIL_FROM {} cannot be used", config.mail_from), "correct MAIL_FROM")];
+    };
+    let tried = SmtpMailer::new(url.clone(), Limits::for_a_look(), &sender).check(&sender).await;
+    let mut checks: Vec<Check> =
+        tried.steps.iter().map(|step| ok("mail", format!("{}: {}", step.phase, step.said))).collect();
+    match &tried.fault {
+        Some(ended) => {
+            let said = ended.response.as_deref().or(ended.reason.as_deref()).unwrap_or("no answer");
+            let found = format!("{} failed: {said}", ended.phase);
+            checks.push(fault("mail", found, "correct SMTP_URL or MAIL_FROM, or look at the mail server"));
+        }
+        None => checks.push(match &tried.tls {
+            Some(tls) => ok("mail", format!("{} takes mail from {sender}; {tls}", url.server())),
+            None => warning(
+                "mail",
+                format!("{} takes mail from {sender}, in clear", url.server()),
+                "use smtps:// or STARTTLS",
+            ),
+        }),
+    }
+    checks
+}
+
+/// Sends one mail to `address` and shows the server's words.
+async fn send_test(config: &Config, address: &EmailAddress) -> Check {
+    let Some(url) = &config.smtp_url else {
+        return fault("test mail", "SMTP_URL is not set", "set it; mail on disk needs no test");
+    };
+    match test_mail(config, url, address).await {
+        Ok(ended) if ended.outcome == Outcome::Accepted => {
+            ok("test mail", format!("accepted for {address}: {}", ended.response.unwrap_or_default()))
+        }
+        Ok(ended) => {
+            let said = ended.response.or(ended.reason.map(Into::into)).unwrap_or_default();
+            fault("test mail", format!("{} at {}: {said}", ended.outcome, ended.phase), "look at the mail server")
+        }
+        Err(error) => fault("test mail", format!("{error:#}"), "correct MAIL_FROM or SMTP_URL"),
+    }
+}
+
+async fn test_mail(config: &Config, url: &SmtpUrl, address: &EmailAddress) -> Result<Ended> {
+    let office = Office::parse(&config.mail_from.to_string(), None, None)?;
+    #[expect(clippy::disallowed_methods, reason = "a test mail is outside the office's business time")]
+    let message = compose_test(&office, address, chrono::Utc::now())?;
+    let sender = office.from.address();
+    let mut session = SmtpMailer::new(url.clone(), Limits::for_a_look(), sender).session();
+    if let Err(ended) = session.offer(&message.envelope).await {
+        return Ok(ended);
+    }
+    let sent = session.transmit(&message.envelope, &message, None, &MayFinish::always()).await;
+    session.close().await;
+    Ok(sent.ended)
 }
 
 async fn check_all(config: &Config, database: &Database, checks: &mut Vec<Check>) {

@@ -9,14 +9,14 @@ use std::{
 use anyhow::Result;
 use clap::Args;
 
-use super::print_json;
+use super::{print_json, say};
 use crate::{
     app::{App, Database},
     config::Config,
     files::{ColumnChoice, DateFormat, ImportOptions, ImportRules, OptionError, Phase, Progress, StatusChoice, import},
 };
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one option of the command line")]
 pub struct Arguments {
     /// The file: csv in UTF-8
@@ -70,7 +70,7 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     if arguments.json {
         print_json(&report)?;
     } else {
-        print!("{report}");
+        say!("{}", report.to_string().trim_end());
     }
     let refused = report.rejected > 0 && !arguments.keep_good_rows;
     let done = report.committed || (report.dry_run && !refused);

@@ -26,7 +26,7 @@ pub struct Cli {
     command: Option<Command>,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 enum Command {
     /// Run the service: web, scan and dispatch (the default)
     Serve(serve::Arguments),
@@ -112,19 +112,57 @@ fn start(command: Command, config: Config) -> Result<ExitCode> {
     if matches!(command, Command::Demo) {
         return demo::run(config);
     }
-    let database = Database::open(&config)?;
-    let code = match command {
-        Command::Serve(arguments) => block_on(serve::run(arguments, config, &database)),
-        Command::Migrate => block_on(migrate::run(&database)),
-        Command::Scan(arguments) => block_on(scan::run(arguments, config, &database)),
-        Command::Import(arguments) => block_on(import::run(arguments, config, &database)),
-        Command::Release(arguments) => block_on(release::run(arguments, config, &database)),
-        Command::Audit(arguments) => block_on(audit::run(arguments, config, &database)),
-        Command::Dispatch(arguments) => block_on(dispatch::run(arguments, config, &database)),
-        Command::Demo | Command::Doctor(_) => unreachable!("handled above"),
-    };
+    if let Command::Serve(arguments) = command {
+        let database = Database::open(&config)?;
+        let code = block_on(serve::run(arguments, config, &database));
+        database.close();
+        return code;
+    }
+    for _ in 1..OWNERS_OUTLIVED {
+        if let Some(code) = run_once(&command, &config)? {
+            return Ok(code);
+        }
+    }
+    anyhow::bail!("the owners of the private PostgreSQL keep ending; run the command again")
+}
+
+/// How many owners of the private server a command may see end before it gives up.
+const OWNERS_OUTLIVED: u32 = 10;
+/// How long after a failure the end of the owner may still be noticed.
+const OWNER_NOTICED: Duration = Duration::from_millis(500);
+
+/// Runs a command that ends. `None`: it had joined another process's private server, and that ended first. Every
+/// such command writes in transactions and can be run again, so it is, and may then be the owner itself.
+fn run_once(command: &Command, config: &Config) -> Result<Option<ExitCode>> {
+    let database = Database::open(config)?;
+    let is_joined = database.private.as_ref().is_some_and(|private| !private.is_owner());
+    let code = block_on(async {
+        let mut work = std::pin::pin!(run_command(command.clone(), config.clone(), &database));
+        tokio::select! {
+            code = &mut work => match code {
+                Err(error) if is_joined => {
+                    let ended = tokio::time::timeout(OWNER_NOTICED, database.ended()).await.is_ok();
+                    if ended { Ok(None) } else { Err(error) }
+                }
+                code => code.map(Some),
+            },
+            _ = database.ended(), if is_joined => Ok(None),
+        }
+    });
     database.close();
     code
+}
+
+async fn run_command(command: Command, config: Config, database: &Database) -> Result<ExitCode> {
+    match command {
+        Command::Migrate => migrate::run(database).await,
+        Command::Scan(arguments) => scan::run(arguments, config, database).await,
+        Command::Import(arguments) => import::run(arguments, config, database).await,
+        Command::Release(arguments) => release::run(arguments, config, database).await,
+        Command::Audit(arguments) => audit::run(arguments, config, database).await,
+        Command::Dispatch(arguments) => dispatch::run(arguments, config, database).await,
+        Command::Serve(_) | Command::Demo | Command::Doctor(_) => unreachable!("these have their own way"),
+    }
 }
 
 /// Runs to the end; tasks that are still blocked then do not keep the process.
@@ -135,11 +173,22 @@ fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     result
 }
 
+/// Prints a line on standard output. A reader that has gone is no failure of what was done.
+macro_rules! say {
+    ($($text:tt)*) => {
+        $crate::commands::print(format_args!($($text)*))
+    };
+}
+use say;
+
+fn print(text: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
 /// Prints one JSON object on standard output.
 fn print_json(value: &impl serde::Serialize) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    serde_json::to_writer(&mut out, value)?;
-    writeln!(out)?;
+    let text = serde_json::to_string(value)?;
+    say!("{text}");
     Ok(())
 }
 

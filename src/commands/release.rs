@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{ArgGroup, Args};
 use uuid::Uuid;
 
-use super::with_progress;
+use super::{say, with_progress};
 use crate::{
     app::{App, Database},
     config::Config,
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(group = ArgGroup::new("held_by").required(true))]
 pub struct Arguments {
     /// Release what this scan held
@@ -58,11 +58,13 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     });
     let done = with_progress(if cancel { "cancelling" } else { "releasing" }, work).await?;
     if cancel {
-        println!("Cancelled {} notices.", done.cancelled);
+        say!("Cancelled {} notices.", done.cancelled);
     } else {
-        println!(
+        say!(
             "Released {} notices; {} were superseded and {} skipped meanwhile.",
-            done.released, done.superseded, done.skipped
+            done.released,
+            done.superseded,
+            done.skipped
         );
     }
     Ok(ExitCode::SUCCESS)

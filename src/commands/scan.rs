@@ -7,7 +7,7 @@ use chrono::NaiveDate;
 use clap::Args;
 use uuid::Uuid;
 
-use super::{date, print_json, with_progress};
+use super::{date, print_json, say, with_progress};
 use crate::{
     app::{App, Database},
     config::Config,
@@ -15,7 +15,7 @@ use crate::{
     store::scans::{ScanOutcome, Trigger},
 };
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Arguments {
     /// The day that counts as today
     #[arg(long, value_name = "DATE", value_parser = date)]
@@ -48,15 +48,12 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
 
 fn print(report: &ScanReport) {
     for item in report.items.iter().flatten() {
-        println!(
-            "{:<9} {:<24} {:<14} due {}  {}",
-            item.would, item.permit_number, item.notice_type, item.due_on, item.why
-        );
+        say!("{:<9} {:<24} {:<14} due {}  {}", item.would, item.permit_number, item.notice_type, item.due_on, item.why);
     }
     let counts = report.counts;
     match report.outcome {
-        ScanOutcome::HeldElsewhere => println!("Another process is scanning; nothing was done here."),
-        _ => println!(
+        ScanOutcome::HeldElsewhere => say!("Another process is scanning; nothing was done here."),
+        _ => say!(
             "{} as of {}: {} claimed ({} held), {} already claimed, {} revived, {} superseded, {} skipped.",
             if report.dry_run { "Would scan" } else { "Scanned" },
             report.as_of,

@@ -63,7 +63,7 @@ impl Roles {
     }
 }
 
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct Arguments {
     /// Which of web, scan and dispatch this process does, comma-separated
     #[arg(long, value_name = "ROLES", default_value = "web,scan,dispatch")]

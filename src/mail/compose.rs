@@ -112,6 +112,26 @@ pub fn compose(office: &Office, notice: &NoticeMail<'_>, now: DateTime<Utc>) -> 
     Ok(Composed { sha256: Sha256::digest(&bytes).into(), bytes, message_id, envelope })
 }
 
+/// A mail to `address` that says that mail can be sent, for whoever sets the service up.
+pub fn compose_test(office: &Office, address: &EmailAddress, now: DateTime<Utc>) -> Result<Composed, ComposeError> {
+    let digest = Sha256::digest(format!("test {address} {now}"));
+    let message_id = format!("<{}@{}>", hex(&digest[..16]), office.domain());
+    let text = "This is a test of the permit notifier. Nothing has to be done.\n".to_owned();
+    let message = Message::builder()
+        .envelope(lettre_envelope(office)?)
+        .date(date(now)?)
+        .raw_header(mailbox_header("From", &office.from))
+        .raw_header(mailbox_header("To", &Mailbox::new("", address.clone())))
+        .raw_header(plain_header("Subject", "Test of the permit notifier"))
+        .raw_header(verbatim_header("Message-ID", &message_id))
+        .raw_header(plain_header("Auto-Submitted", "auto-generated"))
+        .singlepart(SinglePart::plain(text))?;
+    let bytes = ending_in_one_crlf(message.formatted());
+    let envelope =
+        Envelope { sender: office.bounce_address.clone(), recipient: address.clone(), size: Some(bytes.len()) };
+    Ok(Composed { sha256: Sha256::digest(&bytes).into(), bytes, message_id, envelope })
+}
+
 /// Text and HTML as alternatives. The boundary is a hash of both, so neither can contain it and equal content
 /// gives equal bytes.
 fn parts(text: String, html: String) -> MultiPart {

@@ -54,3 +54,23 @@ impl Default for Limits {
         }
     }
 }
+
+impl Limits {
+    /// For a person who waits for an answer.
+    pub fn for_a_look() -> Self {
+        let limit = Duration::from_secs(10);
+        Self {
+            connect: limit,
+            tls: limit,
+            banner: limit,
+            ehlo: limit,
+            auth: limit,
+            mail: limit,
+            rcpt: limit,
+            data: limit,
+            block: limit,
+            dot: Duration::from_mins(1),
+            ..Self::default()
+        }
+    }
+}

@@ -62,3 +62,12 @@ fn a_second_signal_ends_it_at_once() {
     let code = serve.wait();
     assert!(code.is_some(), "it ended by itself");
 }
+
+#[test]
+fn commands_at_once_on_one_folder_all_end_well_although_owners_come_and_go() {
+    let desk = Desk::new();
+    let mut scans: Vec<Running> = (0..6).map(|_| desk.start(&["scan", "--json"])).collect();
+    for scan in &mut scans {
+        assert_eq!(scan.wait(), Some(0), "{:?}", scan.rest());
+    }
+}

@@ -101,7 +101,7 @@ pub async fn run(arguments: Arguments, config: Config) -> Result<ExitCode> {
 
 fn check_environment(config: &Config) -> Check {
     let unset = || warning("environment", "ENVIRONMENT is not set", "set it to production on the real service");
-    config.environment.as_ref().map_or_else(unset, |environment| ok("environment", format!("{environment:?}")))
+    config.environment.as_ref().map_or_else(unset, |environment| ok("environment", environment.to_string()))
 }
 
 /// Tries the mail server out, up to naming the sender; nothing is sent.

@@ -100,8 +100,11 @@ fn one_line(error: &anyhow::Error) -> String {
 }
 
 fn start(command: Command, config: Config) -> Result<ExitCode> {
-    // One-shot commands say what they did themselves; the service tells its day in the log.
-    let usual = if matches!(command, Command::Serve(_)) { "info" } else { "warn" };
+    // The demo is for reading; and two libraries say at each start what helps nobody.
+    let usual = match command {
+        Command::Demo => "warn",
+        _ => "info,sqlx::postgres::notice=warn,tokio_cron_scheduler=warn",
+    };
     logs::start(config.log_format, config.log_filter.as_deref().unwrap_or(usual))?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");

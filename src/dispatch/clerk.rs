@@ -169,8 +169,8 @@ async fn settle_all(rules: &DispatchRules, settlements: &[Settlement]) -> Vec<Op
                 pause = (pause * 2).min(longest);
             }
             Err(error) if settlements.len() == 1 => {
-                let attempt = settlements[0].attempt_id;
-                tracing::error!(%attempt, "a result cannot be recorded: {error}");
+                let attempt_id = settlements[0].attempt_id;
+                tracing::error!(%attempt_id, "a result cannot be recorded: {error}");
                 if settlements[0].reason.as_deref() == Some(CANNOT_RECORD) {
                     return vec![None];
                 }

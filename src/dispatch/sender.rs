@@ -73,8 +73,9 @@ impl Sender {
         loop {
             let work = queue.lock().await.recv().await;
             let Some(work) = work else { return };
+            let key = work.leased.key.clone();
             if let Err(error) = self.send(work).await {
-                tracing::warn!("a delivery was left to be tried again: {error}");
+                tracing::warn!(notice_key = %key, "a delivery was left to be tried again: {error}");
             }
             if std::mem::take(&mut self.doubtful) {
                 self.session = self.rules.mailer.session();

@@ -92,7 +92,7 @@ fn parts(version: &str) -> Vec<u64> {
     version.split(['.', '-', '+']).map(|part| part.parse().unwrap_or(0)).collect()
 }
 
-/// Whether every migration of this program is applied.
+/// Whether every migration of this program is applied, and the database does not need a newer program.
 pub async fn is_up_to_date(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let Some(newest) = embedded().iter().map(|migration| migration.version).max() else { return Ok(true) };
     let known = sqlx::query_scalar!(r#"SELECT to_regclass('_sqlx_migrations') IS NOT NULL AS "known!""#)
@@ -105,9 +105,13 @@ pub async fn is_up_to_date(connection: &mut PgConnection) -> Result<bool, sqlx::
     let applied: bool =
         sqlx::query_scalar("SELECT EXISTS (SELECT FROM _sqlx_migrations WHERE version = $1 AND success)")
             .bind(newest)
-            .fetch_one(connection)
+            .fetch_one(&mut *connection)
             .await?;
-    Ok(applied)
+    if !applied {
+        return Ok(false);
+    }
+    let needed = sqlx::query_scalar!("SELECT min_binary FROM installation").fetch_optional(connection).await?;
+    Ok(needed.is_none_or(|needed| parts(&needed) <= parts(env!("CARGO_PKG_VERSION"))))
 }
 
 /// The embedded migrations in order, as (version, SQL); for tests that replay sample data through each.

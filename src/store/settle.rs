@@ -298,13 +298,16 @@ async fn keep_late_result(connection: &mut PgConnection, settlement: &Settlement
         Some(response) => format!("{}: {response}", settlement.outcome),
         None => settlement.outcome.to_string(),
     };
-    tracing::warn!(attempt = %settlement.attempt_id, outcome = settlement.outcome.as_str(), "a result came late");
-    sqlx::query!(
-        "UPDATE attempts SET late_result = $2 WHERE id = $1 AND late_result IS NULL",
+    let kept = sqlx::query!(
+        "UPDATE attempts SET late_result = $2 WHERE id = $1 AND late_result IS NULL RETURNING notice_key, number",
         settlement.attempt_id,
         result,
     )
-    .execute(connection)
+    .fetch_optional(connection)
     .await?;
+    if let Some(attempt) = kept {
+        let outcome = settlement.outcome.as_str();
+        tracing::warn!(notice_key = attempt.notice_key, attempt = attempt.number, outcome, "a result came late");
+    }
     Ok(())
 }

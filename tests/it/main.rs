@@ -23,6 +23,7 @@ mod races;
 mod scan_schedule;
 mod scans;
 mod send_window;
+mod sending;
 mod shutdown;
 mod smtp;
 mod support;

@@ -5,7 +5,7 @@
 pub mod mailer;
 pub mod proxy;
 pub mod verbs;
-mod world;
+pub mod world;
 
 use std::{sync::Arc, time::Duration};
 

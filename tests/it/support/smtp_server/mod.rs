@@ -51,6 +51,8 @@ pub struct Behaviour {
     /// The file of the ledger, one JSON line for each message; `None`: in memory only.
     pub ledger: Option<PathBuf>,
     pub rules: Vec<Rule>,
+    /// Listens there; 0 for any free port.
+    pub port: u16,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +77,7 @@ impl Default for Behaviour {
             final_reply: Duration::ZERO,
             ledger: None,
             rules: Vec::new(),
+            port: 0,
         }
     }
 }
@@ -171,6 +174,11 @@ impl SmtpServer {
         format!("smtp://127.0.0.1:{}", self.port())
     }
 
+    /// From now on it does what `rules` say, and nothing of what it was told before.
+    pub fn behave(&self, rules: impl IntoIterator<Item = Rule>) {
+        *self.shared.rules.lock().unwrap() = rules.into_iter().collect();
+    }
+
     /// Lets everything go on that a script has stalled, now and later.
     pub fn release(&self) {
         self.shared.released.send_replace(true);
@@ -211,6 +219,15 @@ impl SmtpServer {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
+    /// Waits until there were so many connections.
+    pub async fn wait_for_connections(&self, count: usize) {
+        let end = Instant::now() + Duration::from_secs(20);
+        while self.connections() < count {
+            assert!(Instant::now() < end, "{} connections and never {count}", self.connections());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     /// How many commands came before the replies they had to wait for.
     pub fn hasty(&self) -> usize {
         self.shared.hasty.load(Ordering::SeqCst)
@@ -236,7 +253,7 @@ impl Drop for SmtpServer {
 }
 
 async fn serve(shared: Arc<Shared>, mut stopped: watch::Receiver<bool>, tell: std::sync::mpsc::Sender<SocketAddr>) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+    let listener = TcpListener::bind(("127.0.0.1", shared.behaviour.port)).await.expect("a free port");
     tell.send(listener.local_addr().expect("an address")).expect("somebody waits");
     let mut conversations = JoinSet::new();
     loop {

@@ -17,7 +17,7 @@ use crate::{
         leases::{Lease, Leased, Unreadable, give_back, lease_due, read_leased},
         processes::is_alive,
         recovery::{Recovered, end_unsent, recover},
-        transport::{Passage, passage, return_probe, take_probe},
+        transport::{Passage, lease_for_probe, passage, return_probe, take_probe},
     },
 };
 
@@ -149,7 +149,7 @@ impl Feeder {
                 None => return Ok(Found::Paused(PAUSE_MIN)),
             },
         };
-        let held = self.lease(&mut connection, boot_id, limit, moment).await?;
+        let held = self.lease(&mut connection, boot_id, probe.is_none().then_some(limit), moment).await?;
         if held.is_empty() {
             if let Some(token) = probe {
                 return_probe(&mut connection, token).await?;
@@ -213,16 +213,19 @@ impl Feeder {
         Ok(())
     }
 
-    /// Leases a batch and notes that it is held.
+    /// Leases a batch, or without a limit the one that probes, and notes that it is held.
     async fn lease(
         &self,
         connection: &mut PgConnection,
         boot_id: Uuid,
-        limit: i64,
+        limit: Option<i64>,
         moment: Moment,
     ) -> Result<Vec<(Lease, Held)>> {
         let _leasing = self.membership.leasing().await;
-        let leases = lease_due(connection, boot_id, moment.now, limit).await?;
+        let leases = match limit {
+            Some(limit) => lease_due(connection, boot_id, moment.now, limit).await?,
+            None => lease_for_probe(connection, boot_id, moment.now).await?,
+        };
         Ok(leases.into_iter().map(|lease| (lease, self.membership.hold(lease.token))).collect())
     }
 

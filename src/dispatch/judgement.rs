@@ -11,8 +11,8 @@ use crate::{
         leases::Leased,
         suppressions::suppress_refused,
         transport::{
-            close_breaker, forgot_policy_refusal, note_accepted, note_policy_refusal, open_breaker, return_probe,
-            take_turn,
+            BREAKS_ALONE, breaks_alone, close_breaker, forgot_policy_refusal, note_accepted, note_policy_refusal,
+            open_breaker, return_probe, take_turn,
         },
     },
 };
@@ -22,9 +22,15 @@ const POLICY_REFUSALS_MAX: i32 = 5;
 /// A turn missed by more than this is taken anew.
 const TURN_MISSED: Duration = Duration::from_secs(1);
 
-/// What a refusal of the recipient means after a look at the others: by policy (5.7.x) it is for now only, until the
-/// server has accepted another message since; for many addresses in a row it is the transport's fault.
+/// What the end of an attempt means after a look at the others. A refusal of the recipient by policy (5.7.x) is for
+/// now only, until the server has accepted another message since; for many addresses in a row it is the transport's
+/// fault. A fault that one message meets for the third time while others pass is its own.
 pub(super) async fn reconsider(connection: &mut PgConnection, leased: &Leased, ended: Ended) -> Result<Ended> {
+    let may_be_its_own = matches!(ended.phase, Phase::Rcpt | Phase::Data | Phase::Body | Phase::Dot);
+    if ended.transport_fault && may_be_its_own && breaks_alone(connection, leased.delivery_id).await? {
+        let ended = ended.because(BREAKS_ALONE);
+        return Ok(Ended { outcome: Outcome::Deferred, transport_fault: false, ..ended });
+    }
     let by_policy = ended.enhanced_code.as_deref().is_some_and(|code| code.starts_with("5.7."));
     if ended.outcome != Outcome::Rejected || ended.phase != Phase::Rcpt || !by_policy {
         return Ok(ended);

@@ -151,7 +151,13 @@ impl Sender {
             self.session.withdraw().await;
             return self.turned_away(leased, answer, moment).await;
         };
-        let ended = self.transmit(&message, boot_id).await;
+        let mut ended = self.transmit(&message, boot_id).await;
+        if ended.transport_fault {
+            // Without the database it stays what it is; the settle waits for the database.
+            if let Ok(mut connection) = self.rules.pool.acquire().await {
+                ended = reconsider(&mut connection, leased, ended.clone()).await.unwrap_or(ended);
+            }
+        }
         metrics::attempt_ended(ended.outcome.as_str(), started.elapsed());
         self.tally.ended(ended.outcome);
         let settled = self.settle.settle(settlement(attempt_id, leased.delivery_id, &ended)).await;

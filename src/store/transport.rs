@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::Result;
+use super::{Result, leases::Lease};
 
 /// What the breaker lets a process do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +58,26 @@ pub async fn return_probe(connection: &mut PgConnection, token: Uuid) -> Result<
         .execute(connection)
         .await?;
     Ok(())
+}
+
+/// Leases the one delivery that probes: the one that met the fewest faults, so that one at which the server always
+/// leaves does not keep the breaker open for the rest.
+pub async fn lease_for_probe(connection: &mut PgConnection, boot_id: Uuid, now: DateTime<Utc>) -> Result<Vec<Lease>> {
+    let lease = sqlx::query_as!(
+        Lease,
+        r#"WITH due AS (
+               SELECT d.id FROM deliveries d
+               WHERE state = 'pending' AND channel = 'email' AND next_attempt_at <= $2 AND lease_owner IS NULL
+                 AND EXISTS (SELECT FROM living_processes WHERE boot_id = $1)
+               ORDER BY (SELECT count(*) FROM attempts a WHERE a.delivery_id = d.id AND a.transport_fault), send_by, id
+               LIMIT 1 FOR UPDATE SKIP LOCKED)
+           UPDATE deliveries d SET lease_token = gen_random_uuid(), lease_owner = $1
+           FROM due WHERE d.id = due.id
+           RETURNING d.id AS delivery_id, d.lease_token AS "token!""#,
+        boot_id,
+        now,
+    );
+    Ok(lease.fetch_all(connection).await?)
 }
 
 /// Opens the breaker for everybody, or lengthens its pause after a probe that failed: one second, then twice as
@@ -141,13 +162,37 @@ pub async fn take_turn(connection: &mut PgConnection, rate: u32) -> Result<Durat
     Ok(Duration::try_from_secs_f64(wait.max(0.0)).unwrap_or_default())
 }
 
-/// Whether this delivery was refused by policy before and a message was accepted since, which forgot that refusal.
+/// Whether this delivery was refused by policy before and a message was accepted since, which forgot that refusal. A
+/// full list has pushed some out, so what is not on it need not be forgotten.
 pub async fn forgot_policy_refusal(connection: &mut PgConnection, delivery: Uuid, recipient_key: &str) -> Result<bool> {
     let forgot = sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT FROM attempts WHERE delivery_id = $1 AND phase = 'rcpt' AND enhanced_code LIKE '5.7.%')
-                  AND NOT EXISTS (SELECT FROM transport WHERE $2 = ANY (policy_refusals)) AS "forgot!""#,
+                  AND NOT EXISTS (SELECT FROM transport
+                                  WHERE $2 = ANY (policy_refusals) OR cardinality(policy_refusals) >= 100) AS "forgot!""#,
         delivery,
         recipient_key,
     );
     Ok(forgot.fetch_one(connection).await?)
+}
+
+/// The reason of a fault that one delivery met again and again while others passed.
+pub const BREAKS_ALONE: &str = "breaks_alone";
+
+/// Whether the last two attempts on this delivery met a fault, and others were accepted after each of them: then a
+/// third fault is its own.
+pub async fn breaks_alone(connection: &mut PgConnection, delivery: Uuid) -> Result<bool> {
+    let alone = sqlx::query_scalar!(
+        r#"WITH last AS (
+               SELECT number, transport_fault OR reason = 'breaks_alone' AS tripped, phase, finished_at,
+                      lead(finished_at) OVER (ORDER BY number) AS next_at
+               FROM attempts WHERE delivery_id = $1 AND outcome <> 'sending' ORDER BY number DESC LIMIT 2)
+           SELECT coalesce(count(*) = 2 AND bool_and(
+                      tripped AND phase IN ('rcpt', 'data', 'body', 'dot') AND EXISTS (
+                          SELECT FROM attempts a
+                          WHERE a.outcome = 'accepted' AND a.delivery_id <> $1 AND a.finished_at >= last.finished_at
+                            AND (last.next_at IS NULL OR a.finished_at <= last.next_at))), false) AS "alone!"
+           FROM last"#,
+        delivery,
+    );
+    Ok(alone.fetch_one(connection).await?)
 }

@@ -196,3 +196,60 @@ async fn pass(rules: permit_notifier::dispatch::DispatchRules) -> Report {
     replica.leave().await;
     report
 }
+
+#[tokio::test]
+async fn one_recipient_at_which_the_server_always_leaves_stops_nobody_else() {
+    const LEAVES: Act = Act::Say("421 4.3.2 closing\r\n");
+    for at in [At::Rcpt, At::Dot] {
+        let post = Postbox::open().await;
+        due(&post, 31).await;
+        let server = SmtpServer::with([Rule::new(at, LEAVES).for_recipient(&holder(0))]);
+        let mut accepted = 0;
+        for _ in 0..4 {
+            accepted += post.dispatch_with(patient(&server)).await.0.accepted;
+            post.clock.advance(TimeDelta::minutes(2));
+            post.breaker_lets_probe().await;
+        }
+        assert_eq!(accepted, 30, "{at:?}");
+        let copy = post.copy_to(&holder(0)).await;
+        assert_eq!((copy.end().as_str(), copy.last_error.as_deref()), ("pending", Some("421 4.3.2 closing")));
+        agrees(&post, &server).await;
+    }
+}
+
+#[tokio::test]
+async fn a_fault_that_one_message_meets_for_the_third_time_while_others_pass_is_its_own() {
+    let post = Postbox::open().await;
+    post.permit(&holder(0)).await;
+    let server = SmtpServer::with([Rule::new(At::Rcpt, Act::Say("421 4.3.2 closing\r\n")).for_recipient(&holder(0))]);
+    for number in 1..=4 {
+        assert_eq!(post.dispatch_with(patient(&server)).await.0.accepted, 0);
+        assert_eq!(paused(&post).await, number < 3, "fault {number}");
+        post.breaker_lets_probe().await;
+        post.permit(&holder(number)).await;
+        assert_eq!(post.dispatch_with(patient(&server)).await.0.accepted, 1);
+        post.clock.advance(TimeDelta::minutes(10));
+    }
+    let copy = post.copy_to(&holder(0)).await;
+    let outcomes = post.outcomes(copy.id).await;
+    assert_eq!(outcomes[2..], ["deferred breaks_alone", "deferred breaks_alone"], "{outcomes:?}");
+    assert_eq!((copy.end().as_str(), copy.attempt_count), ("pending", 2));
+    agrees(&post, &server).await;
+}
+
+#[tokio::test]
+async fn a_long_outage_by_policy_fails_nobody_however_many_addresses_it_meets() {
+    let post = Postbox::open().await;
+    due(&post, 2).await;
+    let server = SmtpServer::with([Rule::new(At::Rcpt, BY_POLICY)]);
+    post.dispatch_with(patient(&server)).await;
+    // A hundred others were probed meanwhile, and pushed these two out of the list.
+    post.execute("UPDATE transport SET policy_refusals = ARRAY(SELECT 'a' || n FROM generate_series(1, 100) n)").await;
+    for _ in 0..2 {
+        post.clock.advance(TimeDelta::minutes(2));
+        post.breaker_lets_probe().await;
+        assert_eq!(post.dispatch_with(patient(&server)).await.0.rejected, 0);
+    }
+    assert!(post.copies().await.iter().all(|copy| copy.end() == "pending"));
+    agrees(&post, &server).await;
+}

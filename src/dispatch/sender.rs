@@ -124,10 +124,9 @@ impl Sender {
                 return Ok(Next::Ended);
             }
         };
-        wait_for_turn(&self.rules).await?;
         let started = Instant::now();
         let hard = self.hard.clone();
-        let Some(offered) = hard.run_until_cancelled(self.session.offer(&message.envelope)).await else {
+        let Some(offered) = hard.run_until_cancelled(self.offer(&message)).await.transpose()? else {
             // Nothing is accepted before the gate.
             self.doubtful = true;
             return Ok(Next::GiveBack);
@@ -167,6 +166,17 @@ impl Sender {
             self.serve(permit).await?;
         }
         Ok(Next::Done)
+    }
+
+    /// Offers the message, in its turn: the connection is opened first, so that a slow one does not bunch the turns.
+    async fn offer(&mut self, message: &Composed) -> Result<std::result::Result<(), Ended>> {
+        if self.rules.rate > 0 {
+            if let Err(ended) = self.session.ready().await {
+                return Ok(Err(ended));
+            }
+            wait_for_turn(&self.rules).await?;
+        }
+        Ok(self.session.offer(&message.envelope).await)
     }
 
     fn request(&self, leased: &Leased, message: &Composed, probe: Option<Uuid>) -> GateRequest {

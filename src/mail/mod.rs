@@ -74,6 +74,12 @@ pub trait Mailer: Send + Sync + fmt::Debug {
 ///    fault is reported, never retried inside. Only a connection that the server had given up while it was idle is
 ///    replaced without a word, before anything of the message was sent.
 pub trait Session: Send + Sync {
+    /// Opens what has to be open before the first message, if it is not. `offer` does so by itself; this is for a
+    /// caller who must know when the message itself begins.
+    fn ready(&mut self) -> BoxFuture<'_, Result<(), Ended>> {
+        std::future::ready(Ok(())).boxed()
+    }
+
     /// Everything before the gate; nothing is accepted yet.
     fn offer<'a>(&'a mut self, envelope: &'a Envelope) -> BoxFuture<'a, Result<(), Ended>>;
 

@@ -79,6 +79,16 @@ impl SmtpSession {
         }
     }
 
+    async fn ready_it(&mut self) -> Result<(), Ended> {
+        self.offered = None;
+        let connection = match self.waiting().await {
+            Some(connection) => connection,
+            None => super::connect::open(&self.server, &mut Vec::new()).await?,
+        };
+        self.put_back(connection);
+        Ok(())
+    }
+
     async fn offer_it(&mut self, envelope: &Envelope) -> Result<(), Ended> {
         // An offer that nobody took up or back.
         self.offered = None;
@@ -137,6 +147,10 @@ impl SmtpSession {
 }
 
 impl Session for SmtpSession {
+    fn ready(&mut self) -> BoxFuture<'_, Result<(), Ended>> {
+        self.ready_it().boxed()
+    }
+
     fn offer<'a>(&'a mut self, envelope: &'a Envelope) -> BoxFuture<'a, Result<(), Ended>> {
         self.offer_it(envelope).boxed()
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{agrees, due, patient};
 use crate::support::{
     postbox::{Postbox, Replica},
-    smtp_server::SmtpServer,
+    smtp_server::{Act, At, Rule, SmtpServer},
 };
 
 const RATE: u32 = 20;
@@ -46,5 +46,23 @@ async fn three_replicas_keep_to_one_rate() {
     assert!(most_within(&times, Duration::from_secs(10)) <= 10 * rate, "{times:?}");
     let took = *times.iter().max().unwrap() - *times.iter().min().unwrap();
     assert!(took >= Duration::from_millis(2500), "sixty at twenty a second in {took:?}");
+    agrees(&post, &server).await;
+}
+
+#[tokio::test]
+async fn connections_that_open_together_do_not_send_together() {
+    let post = Postbox::open().await;
+    due(&post, 12).await;
+    let server = SmtpServer::with([Rule::new(At::Banner, Act::Stall)]);
+    let mut rules = post.rules(patient(&server), 6);
+    rules.rate = 2;
+    let replica = Replica::start(rules).await;
+    let pass = replica.begin_once();
+    server.wait_for_connections(6).await;
+    server.release();
+    assert_eq!(pass.done().await.0.accepted, 12);
+    replica.leave().await;
+    let times = server.mails();
+    assert!(most_within(&times, Duration::from_secs(1)) <= 4, "{times:?}");
     agrees(&post, &server).await;
 }

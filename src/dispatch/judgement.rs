@@ -5,7 +5,10 @@ use std::time::Duration;
 use super::{DispatchRules, TransportState};
 use crate::{
     domain::attempt::{Outcome, Phase, Transport},
-    mail::Ended,
+    mail::{
+        Ended,
+        smtp::{CONNECTION_LOST, TIMED_OUT},
+    },
     store::{
         PgConnection, Result,
         leases::Leased,
@@ -27,7 +30,10 @@ const TURN_MISSED: Duration = Duration::from_secs(1);
 /// fault. A fault that one message meets for the third time while others pass is its own.
 pub(super) async fn reconsider(connection: &mut PgConnection, leased: &Leased, ended: Ended) -> Result<Ended> {
     let may_be_its_own = matches!(ended.phase, Phase::Rcpt | Phase::Data | Phase::Body | Phase::Dot);
-    if ended.transport_fault && may_be_its_own && breaks_alone(connection, leased.delivery_id).await? {
+    let broke_off =
+        ended.outcome == Outcome::NotSent && matches!(ended.reason.as_deref(), Some(CONNECTION_LOST | TIMED_OUT));
+    let fault = ended.transport_fault || broke_off;
+    if fault && may_be_its_own && breaks_alone(connection, leased.delivery_id).await? {
         let ended = ended.because(BREAKS_ALONE);
         return Ok(Ended { outcome: Outcome::Deferred, transport_fault: false, ..ended });
     }

@@ -178,12 +178,14 @@ pub async fn forgot_policy_refusal(connection: &mut PgConnection, delivery: Uuid
 /// The reason of a fault that one delivery met again and again while others passed.
 pub const BREAKS_ALONE: &str = "breaks_alone";
 
-/// Whether the last two attempts on this delivery met a fault, and others were accepted after each of them: then a
+/// Whether the last two attempts on this delivery met a fault or broke off, and others were accepted after each of them: then a
 /// third fault is its own.
 pub async fn breaks_alone(connection: &mut PgConnection, delivery: Uuid) -> Result<bool> {
     let alone = sqlx::query_scalar!(
         r#"WITH last AS (
-               SELECT number, transport_fault OR reason = 'breaks_alone' AS tripped, phase, finished_at,
+               SELECT number,
+                      outcome IN ('not_sent', 'deferred')
+                      AND (transport_fault OR reason IN ('breaks_alone', 'connection_lost', 'timed_out')) AS tripped, phase, finished_at,
                       lead(finished_at) OVER (ORDER BY number) AS next_at
                FROM attempts WHERE delivery_id = $1 AND outcome <> 'sending' ORDER BY number DESC LIMIT 2)
            SELECT coalesce(count(*) = 2 AND bool_and(

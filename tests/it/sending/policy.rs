@@ -198,6 +198,29 @@ async fn pass(rules: permit_notifier::dispatch::DispatchRules) -> Report {
 }
 
 #[tokio::test]
+async fn the_third_break_of_one_recipient_while_others_pass_is_its_own() {
+    let post = Postbox::open().await;
+    let server = SmtpServer::with([Rule::new(At::Rcpt, Act::Cut).for_recipient(&holder(0))]);
+    post.permit(&holder(0)).await;
+    for other in 1..=3 {
+        assert_eq!(post.copy_to(&holder(0)).await.attempt_count, 0);
+        post.dispatch_with(patient(&server)).await;
+        // Somebody else passes after each break.
+        post.clock.advance(TimeDelta::seconds(10));
+        post.permit(&holder(other)).await;
+        assert_eq!(post.dispatch_with(patient(&server)).await.0.accepted, 1);
+        post.clock.advance(TimeDelta::minutes(2));
+    }
+    let copy = post.copy_to(&holder(0)).await;
+    assert_eq!((copy.end().as_str(), copy.attempt_count), ("pending", 1));
+    assert_eq!(
+        post.outcomes(copy.id).await,
+        ["not_sent connection_lost", "not_sent connection_lost", "deferred breaks_alone"]
+    );
+    agrees(&post, &server).await;
+}
+
+#[tokio::test]
 async fn one_recipient_at_which_the_server_always_leaves_stops_nobody_else() {
     const LEAVES: Act = Act::Say("421 4.3.2 closing\r\n");
     for at in [At::Rcpt, At::Dot] {

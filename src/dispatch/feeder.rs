@@ -7,7 +7,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{DispatchRules, Membership, Tally, TransportState, membership::Held};
+use super::{DispatchRules, Membership, Tally, TransportState, judgement::probe_without_message, membership::Held};
 use crate::{
     config::AmbiguousPolicy,
     domain::notice::ReasonCode,
@@ -152,7 +152,8 @@ impl Feeder {
         let held = self.lease(&mut connection, boot_id, probe.is_none().then_some(limit), moment).await?;
         if held.is_empty() {
             if let Some(token) = probe {
-                return_probe(&mut connection, token).await?;
+                drop(connection);
+                probe_without_message(&self.rules, &self.transport, token).await?;
                 return Ok(Found::Nothing);
             }
             let alive = is_alive(&mut connection, boot_id).await?;

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use super::{DispatchRules, TransportState};
 use crate::{
     domain::attempt::{Outcome, Phase, Transport},
     mail::{
-        Ended,
+        Ended, Envelope,
         smtp::{CONNECTION_LOST, TIMED_OUT},
     },
     store::{
@@ -59,7 +61,7 @@ pub(super) async fn tell(
     seen: &TransportState,
     leased: &Leased,
     ended: &Ended,
-    probe: Option<uuid::Uuid>,
+    probe: Option<Uuid>,
     now: chrono::DateTime<chrono::Utc>,
 ) -> Result<bool> {
     if ended.transport_fault {
@@ -92,6 +94,33 @@ pub(super) async fn tell(
         return Ok(true);
     }
     Ok(false)
+}
+
+/// Probes the transport while nothing is due: names our own address as sender and recipient, and takes that back.
+pub(super) async fn probe_without_message(rules: &DispatchRules, seen: &TransportState, probe: Uuid) -> Result<()> {
+    let sender = rules.office.bounce_address.clone();
+    let envelope = Envelope { sender, recipient: rules.office.from.address().clone(), size: None };
+    let mut session = rules.mailer.session();
+    let offered = session.offer(&envelope).await;
+    if offered.is_ok() {
+        session.withdraw().await;
+    }
+    session.close().await;
+    let mut connection = rules.pool.acquire().await?;
+    match offered {
+        Err(ended) if ended.transport_fault => {
+            seen.broke();
+            let fault = ended.response.as_deref().or(ended.reason.as_deref()).unwrap_or(ended.phase.as_str());
+            open_breaker(&mut connection, fault, None, Some(probe)).await
+        }
+        // A refusal of the recipient is an answer too.
+        _ => {
+            close_breaker(&mut connection, probe).await?;
+            seen.works();
+            tracing::info!("the transport works again");
+            Ok(())
+        }
+    }
 }
 
 /// Waits for this message's turn under `MAIL_RATE_PER_SECOND`; the turns are shared by all replicas.

@@ -142,3 +142,19 @@ async fn two_replicas_probe_one_at_a_time() {
     assert_eq!(recipients, (0..30).map(holder).collect());
     agrees(&post, &server).await;
 }
+
+#[tokio::test]
+async fn a_server_that_heals_while_nothing_is_due_closes_the_breaker() {
+    let post = Postbox::open().await;
+    let permit = post.permit(&holder(0)).await;
+    let server = SmtpServer::with([Rule::new(At::Mail, Act::Say("550 5.7.1 no such sender\r\n")).once()]);
+    let (_, is_down) = post.dispatch_with(patient(&server)).await;
+    assert!(is_down);
+    post.archive(permit).await;
+    let open = "SELECT count(*) FROM transport WHERE paused_until IS NOT NULL";
+    assert_eq!(post.count(open).await, 1);
+    post.breaker_lets_probe().await;
+    post.dispatch_with(patient(&server)).await;
+    assert_eq!(post.count(open).await, 0, "it was tried with our own address");
+    agrees(&post, &server).await;
+}

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::{
     Authority, Writing,
     insert::{DeliveryColumns, insert_deliveries},
+    revive::wake_deliveries,
     supersede::{lock_notices, refresh_states},
 };
 use crate::{
@@ -100,7 +101,7 @@ pub async fn follow_addresses(
     let touched: Vec<Uuid> = work.touched.into_iter().collect();
     drop_copies(connection, &work.drop, writing.moment.now).await?;
     for (hold, copies) in &work.wake {
-        wake_copies(connection, copies, *hold, writing).await?;
+        wake_deliveries(connection, copies, *hold, writing).await?;
     }
     insert_deliveries(connection, work.make, writing.moment.now, writing.not_before).await?;
     let early: Vec<Uuid> =
@@ -249,27 +250,6 @@ async fn drop_copies(connection: &mut PgConnection, deliveries: &[Uuid], now: Da
          WHERE id = ANY ($1) AND state IN ('pending', 'held')",
         deliveries,
         now,
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-async fn wake_copies(
-    connection: &mut PgConnection,
-    deliveries: &[Uuid],
-    hold: Option<ReasonCode>,
-    writing: Writing,
-) -> Result<()> {
-    sqlx::query!(
-        "UPDATE deliveries
-         SET state = CASE WHEN $2::text IS NULL THEN 'pending' ELSE 'held' END, reason_code = $2,
-             next_attempt_at = greatest(next_attempt_at, $3), updated_at = $4
-         WHERE id = ANY ($1) AND state IN ('superseded', 'suppressed')",
-        deliveries,
-        hold.map(ReasonCode::as_str),
-        writing.not_before,
-        writing.moment.now,
     )
     .execute(connection)
     .await?;

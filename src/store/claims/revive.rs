@@ -151,7 +151,8 @@ async fn clear_superseded(
     Ok((revived.into_iter().map(|row| row.id).collect(), held))
 }
 
-async fn wake_deliveries(
+/// Makes copies that had ended unsent pending again, or held for the reason in `hold`.
+pub(super) async fn wake_deliveries(
     connection: &mut PgConnection,
     deliveries: &[Uuid],
     hold: Option<ReasonCode>,

@@ -221,7 +221,8 @@ impl ServiceHealth {
         let oldest = store::stock::oldest_pending(&mut connection, now).await?;
         let age = oldest.and_then(|since| (now - since).to_std().ok()).unwrap_or_default();
         metrics::set_oldest_pending(age);
-        metrics::set_alarm("transport", store::transport::may_pass(&mut connection).await?.is_some());
+        let passage = store::transport::passage(&mut connection).await?;
+        metrics::set_alarm("transport", matches!(passage, store::transport::Passage::Paused { .. }));
         metrics::set_alarm("held", store::scans::count_held(&mut connection).await? > 0);
         if let Some(at) = store::scans::last_completed_at(&mut connection).await? {
             metrics::scan_succeeded(at.timestamp());

@@ -1,111 +1,255 @@
-//! Clerks: gate and settle of all senders travel in small batches, one transaction each.
+//! The clerk: settlements and gates of all senders travel in small batches, one transaction each.
 //!
-//! A sender hands in its paper and waits for the answer. A clerk takes what has piled up meanwhile and does it
-//! at once: one sender pays one commit, twenty senders pay one commit together. A batch that fails is repeated
-//! one by one, so that one bad row does not stop the rest.
+//! A sender hands in a paper, how its last message ended and which one wants to begin, and waits for the answers.
+//! The clerk takes what has piled up meanwhile and does it at once: one sender pays one commit, twenty senders pay one
+//! commit together. A batch that the database refuses is repeated one by one, so that one bad row does not stop the
+//! rest. A settlement is tried until it is written; a gate is asked once.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use tokio::sync::{mpsc, oneshot};
+use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+use tokio::{
+    sync::{Mutex, mpsc, oneshot},
+    time::sleep,
+};
 use uuid::Uuid;
 
 use super::DispatchRules;
 use crate::{
     domain::attempt::{Outcome, Phase},
     store::{
-        Result,
-        gate::{GateAnswer, GateRequest, open_gates},
-        settle::{Settled, Settlement, settle},
+        StoreError,
+        gate::{GateAnswer, GateRequest},
+        round::{Handled, Paper, go_round},
+        settle::{Settled, Settlement},
     },
 };
 
 /// Most papers done in one transaction.
 const BATCH: usize = 64;
-/// First and longest pause between tries to settle while the database is away.
-const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
+/// Clerks at one desk: one takes what comes in while the other waits for its commit.
+const CLERKS: usize = 2;
+/// First and longest pause before a settlement is tried again: somebody else is at its rows.
+const BUSY_PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(1)];
+/// The same while the database is away.
+const AWAY_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
-/// Asks the gate for senders.
+/// Where senders hand in.
 #[derive(Debug, Clone)]
-pub(super) struct GateClerk(mpsc::Sender<(GateRequest, Uuid, oneshot::Sender<Option<GateAnswer>>)>);
+pub(super) struct Desk(mpsc::Sender<Case>);
 
-/// Settles for senders.
-#[derive(Debug, Clone)]
-pub(super) struct SettleClerk(mpsc::Sender<(Settlement, oneshot::Sender<Settled>)>);
-
-impl GateClerk {
-    /// A clerk, and the work it does; it ends when the last clerk of that desk is dropped.
-    pub(super) fn open(rules: DispatchRules, settle: SettleClerk) -> (Self, impl Future<Output = ()> + Send) {
-        let (sender, desk) = mpsc::channel(BATCH * 4);
-        (Self(sender), keep_gate(rules, settle, desk))
-    }
-
-    /// Whether this message may go; `None` if the database gave no answer. Then no byte of a body may be sent.
-    pub(super) async fn ask(&self, request: GateRequest, boot_id: Uuid) -> Option<GateAnswer> {
-        let (answer, wait) = oneshot::channel();
-        self.0.send((request, boot_id, answer)).await.ok()?;
-        wait.await.ok().flatten()
-    }
+/// The answers to one paper, as they come.
+#[derive(Debug)]
+pub(super) struct Answers {
+    /// What the gate says; nothing if the database gave no answer, and then no byte of a body may be sent.
+    pub(super) gate: oneshot::Receiver<Option<GateAnswer>>,
+    /// What the settlement made, once it is durable.
+    pub(super) settled: oneshot::Receiver<Settled>,
 }
 
-async fn keep_gate(
-    rules: DispatchRules,
-    settle: SettleClerk,
-    mut desk: mpsc::Receiver<(GateRequest, Uuid, oneshot::Sender<Option<GateAnswer>>)>,
-) {
-    let mut papers = Vec::with_capacity(BATCH);
-    while desk.recv_many(&mut papers, BATCH).await > 0 {
-        while let Some((_, boot_id, _)) = papers.first() {
-            let boot_id = *boot_id;
-            let (same, other): (Vec<_>, Vec<_>) = papers.drain(..).partition(|(_, boot, _)| *boot == boot_id);
-            papers = other;
-            let (requests, waiting): (Vec<_>, Vec<_>) =
-                same.into_iter().map(|(request, _, waiting)| (request, waiting)).unzip();
-            let answers = answer_all(&rules, &settle, boot_id, &requests).await;
-            for (waiting, answer) in waiting.into_iter().zip(answers) {
-                // A sender that is gone left its attempt to the recovery of its process.
-                let _ = waiting.send(answer);
-            }
-        }
-    }
-}
-
-async fn answer_all(
-    rules: &DispatchRules,
-    settle: &SettleClerk,
+/// A paper with those who wait for it.
+#[derive(Debug)]
+struct Case {
     boot_id: Uuid,
-    requests: &[GateRequest],
-) -> Vec<Option<GateAnswer>> {
-    match ask_store(rules, boot_id, requests).await {
-        Ok(answers) => answers.into_iter().map(Some).collect(),
-        Err(error) if error.is_transient() => {
-            tracing::warn!(requests = requests.len(), "the gate did not answer: {error}");
-            // The COMMIT may have gone through without an answer: whatever is there was not sent. Should it still
-            // be on its way, settling waits for the lock that it holds on the delivery.
-            for request in requests {
-                settle.leave(not_sent(request)).await;
+    paper: Paper,
+    gate: Option<oneshot::Sender<Option<GateAnswer>>>,
+    settled: Option<oneshot::Sender<Settled>>,
+    /// How often its settlement was tried in vain.
+    tries: u32,
+}
+
+impl Desk {
+    /// A desk, and the work of each of its clerks; that ends when the last desk is dropped and everything is written.
+    pub(super) fn open(rules: &DispatchRules) -> (Self, Vec<impl Future<Output = ()> + Send + use<>>) {
+        let (sender, pile) = mpsc::channel(BATCH * 16);
+        let pile = Arc::new(Mutex::new(pile));
+        (Self(sender), (0..CLERKS).map(|_| keep(rules.clone(), Arc::clone(&pile))).collect())
+    }
+
+    /// Hands in how a message ended, which one wants to begin, or both: then the gate of the second opens in the
+    /// transaction that settles the first, or not at all.
+    pub(super) async fn hand_in(
+        &self,
+        boot_id: Uuid,
+        settlement: Option<Settlement>,
+        request: Option<GateRequest>,
+    ) -> Answers {
+        let (gate, gate_answer) = oneshot::channel();
+        let (settled, settled_answer) = oneshot::channel();
+        let gate = request.is_some().then_some(gate);
+        let paper = Paper { settlement, request };
+        // The clerks outlive every desk.
+        let _ = self.0.send(Case { boot_id, paper, gate, settled: Some(settled), tries: 0 }).await;
+        Answers { gate: gate_answer, settled: settled_answer }
+    }
+}
+
+impl Answers {
+    /// Waits for the gate, which may be none.
+    pub(super) async fn gate(&mut self) -> Option<GateAnswer> {
+        (&mut self.gate).await.ok().flatten()
+    }
+
+    /// Waits until the settlement is durable, however long the database is away. Nothing, if it cannot be recorded.
+    pub(super) async fn settled(self) -> Option<Settled> {
+        self.settled.await.ok()
+    }
+}
+
+type Later = FuturesUnordered<BoxFuture<'static, Case>>;
+
+async fn keep(rules: DispatchRules, pile: Arc<Mutex<mpsc::Receiver<Case>>>) {
+    let mut later = Later::new();
+    let mut open = true;
+    loop {
+        let cases = tokio::select! {
+            taken = take(&pile), if open => taken,
+            Some(case) = later.next() => vec![case],
+            else => return,
+        };
+        open = open && !cases.is_empty();
+        for cases in by_boot(cases) {
+            for (case, pause) in handle(&rules, cases).await {
+                later.push(sleep(pause).map(|()| case).boxed());
             }
-            vec![None; requests.len()]
         }
-        Err(error) if requests.len() == 1 => {
-            let delivery = requests[0].delivery_id;
-            tracing::error!(%delivery, "the gate refused a delivery: {error}");
-            vec![None]
+    }
+}
+
+/// What has piled up; nothing when the desk is closed.
+async fn take(pile: &Mutex<mpsc::Receiver<Case>>) -> Vec<Case> {
+    let mut cases = Vec::with_capacity(BATCH);
+    pile.lock().await.recv_many(&mut cases, BATCH).await;
+    cases
+}
+
+/// One batch for each life of this process; nearly always one.
+fn by_boot(cases: Vec<Case>) -> Vec<Vec<Case>> {
+    let mut batches: Vec<Vec<Case>> = Vec::new();
+    for case in cases {
+        match batches.iter_mut().find(|batch| batch[0].boot_id == case.boot_id) {
+            Some(batch) => batch.push(case),
+            None => batches.push(vec![case]),
+        }
+    }
+    batches
+}
+
+/// Does one batch. Gives back what must be settled later, and after what pause.
+async fn handle(rules: &DispatchRules, mut cases: Vec<Case>) -> Vec<(Case, Duration)> {
+    let papers: Vec<Paper> = cases.iter_mut().map(|case| std::mem::take(&mut case.paper)).collect();
+    let moment_at = |now| rules.moment_at(now);
+    let result = go_round(&rules.pool, cases[0].boot_id, &papers, rules.max_attempts, moment_at).await;
+    for (case, paper) in cases.iter_mut().zip(papers) {
+        case.paper = paper;
+    }
+    match result {
+        Ok(handled) => cases.into_iter().zip(handled).filter_map(|(case, handled)| case.answer(handled)).collect(),
+        // Whatever is not about this data will end: the database is away, full, or being restored.
+        Err(error) if !error.is_refusal() => {
+            let waiting = cases.len();
+            tracing::warn!(waiting, "results and gates got no answer from the database: {error}");
+            cases.into_iter().flat_map(Case::unanswered).collect()
         }
         // The database said no, so nothing of this batch was written.
-        Err(_) => {
-            let mut answers = Vec::with_capacity(requests.len());
-            for request in requests {
-                answers.extend(Box::pin(answer_all(rules, settle, boot_id, std::slice::from_ref(request))).await);
-            }
-            answers
+        Err(error) if cases.len() > 1 => {
+            tracing::warn!(papers = cases.len(), "done one by one, for the database refused one of them: {error}");
+            one_by_one(rules, cases).await
         }
+        Err(error) => match cases.remove(0).split() {
+            [Some(settles), Some(begins)] => one_by_one(rules, vec![settles, begins]).await,
+            [settles, begins] => settles.or(begins).and_then(|case| case.refused(&error)).into_iter().collect(),
+        },
     }
 }
 
-async fn ask_store(rules: &DispatchRules, boot_id: Uuid, requests: &[GateRequest]) -> Result<Vec<GateAnswer>> {
-    let moment = rules.moment().await?;
-    let mut connection = rules.pool.acquire().await?;
-    open_gates(&mut connection, boot_id, requests, moment).await
+async fn one_by_one(rules: &DispatchRules, cases: Vec<Case>) -> Vec<(Case, Duration)> {
+    let mut later = Vec::new();
+    for case in cases {
+        later.extend(Box::pin(handle(rules, vec![case])).await);
+    }
+    later
+}
+
+impl Case {
+    /// Passes the answers on; what is still to be settled comes back.
+    fn answer(mut self, handled: Handled) -> Option<(Self, Duration)> {
+        self.tell_gate(handled.answer);
+        match (&self.paper.settlement, handled.settled) {
+            (Some(_), None) => Some(self.again(BUSY_PAUSES)),
+            (Some(_), Some(settled)) => {
+                self.tell_settled(settled);
+                None
+            }
+            (None, _) => None,
+        }
+    }
+
+    /// The COMMIT may have gone through without an answer. Of an attempt that is there then nothing was sent; should
+    /// the COMMIT still be on its way, settling waits for the lock that it holds on the delivery.
+    fn unanswered(mut self) -> Vec<(Self, Duration)> {
+        let request = self.paper.request.take();
+        self.tell_gate(None);
+        let unsent = request.map(|request| Self {
+            boot_id: self.boot_id,
+            paper: Paper { settlement: Some(not_sent(&request)), request: None },
+            gate: None,
+            settled: None,
+            tries: self.tries,
+        });
+        let own = self.paper.settlement.is_some().then_some(self);
+        unsent.into_iter().chain(own).map(|case| case.again(AWAY_PAUSES)).collect()
+    }
+
+    /// A settlement and a request apart.
+    fn split(mut self) -> [Option<Self>; 2] {
+        let (request, gate) = (self.paper.request.take(), self.gate.take());
+        let begins = request.map(|request| Self {
+            boot_id: self.boot_id,
+            paper: Paper { settlement: None, request: Some(request) },
+            gate,
+            settled: None,
+            tries: 0,
+        });
+        [self.paper.settlement.is_some().then_some(self), begins]
+    }
+
+    /// The database would not take this, alone.
+    fn refused(mut self, error: &StoreError) -> Option<(Self, Duration)> {
+        if let Some(request) = &self.paper.request {
+            tracing::error!(delivery = %request.delivery_id, "the gate refused a delivery: {error}");
+            self.tell_gate(None);
+            return None;
+        }
+        let settlement = self.paper.settlement.as_ref()?;
+        tracing::error!(attempt = %settlement.attempt_id, "a result cannot be recorded: {error}");
+        if settlement.reason.as_deref() == Some(CANNOT_RECORD) {
+            return None;
+        }
+        // Better nobody knows than that it seems to be under way for ever.
+        self.paper.settlement = Some(unrecordable(settlement));
+        Some(self.again(BUSY_PAUSES))
+    }
+
+    fn again(mut self, [first, longest]: [Duration; 2]) -> (Self, Duration) {
+        let pause = (first * 2u32.saturating_pow(self.tries)).min(longest);
+        self.tries = (self.tries + 1).min(16);
+        (self, pause)
+    }
+
+    fn tell_gate(&mut self, answer: Option<GateAnswer>) {
+        // A sender that is gone left its attempt to the recovery of its process.
+        if let Some(gate) = self.gate.take() {
+            let _ = gate.send(answer);
+        }
+        self.paper.request = None;
+    }
+
+    fn tell_settled(&mut self, result: Settled) {
+        if let Some(settled) = self.settled.take() {
+            let _ = settled.send(result);
+        }
+    }
 }
 
 fn not_sent(request: &GateRequest) -> Settlement {
@@ -119,72 +263,8 @@ fn not_sent(request: &GateRequest) -> Settlement {
         smtp_code: None,
         enhanced_code: None,
         response: None,
-    }
-}
-
-impl SettleClerk {
-    /// A clerk, and the work it does; it ends when the last clerk of that desk is dropped.
-    pub(super) fn open(rules: DispatchRules) -> (Self, impl Future<Output = ()> + Send) {
-        let (sender, desk) = mpsc::channel(BATCH * 16);
-        (Self(sender), keep_settling(rules, desk))
-    }
-
-    /// Records how an attempt ended and waits until that is durable, however long the database is away.
-    pub(super) async fn settle(&self, settlement: Settlement) -> Option<Settled> {
-        let (answer, wait) = oneshot::channel();
-        self.0.send((settlement, answer)).await.ok()?;
-        wait.await.ok()
-    }
-
-    /// The same without waiting.
-    async fn leave(&self, settlement: Settlement) {
-        let (answer, _) = oneshot::channel();
-        let _ = self.0.send((settlement, answer)).await;
-    }
-}
-
-async fn keep_settling(rules: DispatchRules, mut desk: mpsc::Receiver<(Settlement, oneshot::Sender<Settled>)>) {
-    let mut papers = Vec::with_capacity(BATCH);
-    while desk.recv_many(&mut papers, BATCH).await > 0 {
-        let (settlements, waiting): (Vec<_>, Vec<_>) = papers.drain(..).unzip();
-        let settled = settle_all(&rules, &settlements).await;
-        for (waiting, settled) in waiting.into_iter().zip(settled) {
-            if let Some(settled) = settled {
-                let _ = waiting.send(settled);
-            }
-        }
-    }
-}
-
-/// Settles until it is done: results wait in memory while the database is away.
-async fn settle_all(rules: &DispatchRules, settlements: &[Settlement]) -> Vec<Option<Settled>> {
-    let [mut pause, longest] = PAUSES;
-    loop {
-        match settle_in_store(rules, settlements).await {
-            Ok(settled) => return settled.into_iter().map(Some).collect(),
-            // Whatever is not about these results will end: the database is away, full, or being restored.
-            Err(error) if !error.is_refusal() => {
-                tracing::warn!(waiting = settlements.len(), "results wait for the database: {error}");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(longest);
-            }
-            Err(error) if settlements.len() == 1 => {
-                let attempt_id = settlements[0].attempt_id;
-                tracing::error!(%attempt_id, "a result cannot be recorded: {error}");
-                if settlements[0].reason.as_deref() == Some(CANNOT_RECORD) {
-                    return vec![None];
-                }
-                // Better nobody knows than that it seems to be under way for ever.
-                return Box::pin(settle_all(rules, &[unrecordable(&settlements[0])])).await;
-            }
-            Err(_) => {
-                let mut settled = Vec::with_capacity(settlements.len());
-                for settlement in settlements {
-                    settled.extend(Box::pin(settle_all(rules, std::slice::from_ref(settlement))).await);
-                }
-                return settled;
-            }
-        }
+        retry_after: None,
+        probe: request.probe,
     }
 }
 
@@ -193,20 +273,12 @@ const CANNOT_RECORD: &str = "cannot_record";
 
 fn unrecordable(settlement: &Settlement) -> Settlement {
     Settlement {
-        attempt_id: settlement.attempt_id,
-        delivery_id: settlement.delivery_id,
         outcome: Outcome::Ambiguous,
         transport_fault: false,
         reason: Some(CANNOT_RECORD.to_owned()),
-        phase: settlement.phase,
-        smtp_code: settlement.smtp_code,
         enhanced_code: None,
         response: None,
+        retry_after: None,
+        ..settlement.clone()
     }
-}
-
-async fn settle_in_store(rules: &DispatchRules, settlements: &[Settlement]) -> Result<Vec<Settled>> {
-    let now = rules.moment().await?.now;
-    let mut connection = rules.pool.acquire().await?;
-    settle(&mut connection, settlements, rules.max_attempts, now).await
 }

@@ -14,7 +14,7 @@ use crate::{
     store::{
         Moment, PgConnection, Result,
         actions::resolve_by_policy,
-        leases::{Lease, Leased, Unreadable, give_back, lease_due, read_leased},
+        leases::{Lease, Leased, Unreadable, give_back, lease_due, lease_suspect, read_leased},
         processes::is_alive,
         recovery::{Recovered, end_unsent, recover},
         transport::{Passage, lease_for_probe, passage, return_probe, take_probe},
@@ -30,6 +30,9 @@ const SETBACKS_MAX: u32 = 3;
 /// How long a dispatch that is to end waits for its probe.
 const PROBE_LIMIT: Duration = Duration::from_secs(8);
 
+/// How often to look whether a suspect is still held.
+const SUSPECT_LOOK: Duration = Duration::from_millis(5);
+
 /// Shortest wait before the breaker is looked at again.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 
@@ -40,10 +43,12 @@ pub(super) struct Work {
     pub(super) leased: Leased,
     /// The process that leased it.
     pub(super) boot_id: Uuid,
-    /// Keeps the lease from being freed as unknown.
-    pub(super) held: Held,
+    /// Keeps the lease from being freed as unknown; not needed beyond the gate.
+    pub(super) held: Option<Held>,
     /// It probes a transport that failed, under this token.
     pub(super) probe: Option<Uuid>,
+    /// When it was read.
+    pub(super) moment: Moment,
 }
 
 /// Whether to go on when nothing is due.
@@ -150,6 +155,9 @@ impl Feeder {
             },
         };
         let held = self.lease(&mut connection, boot_id, probe.is_none().then_some(limit), moment).await?;
+        if held.is_empty() && probe.is_none() && self.feed_suspect(&mut connection, boot_id, queue, moment).await? {
+            return Ok(Found::Some);
+        }
         if held.is_empty() {
             if let Some(token) = probe {
                 drop(connection);
@@ -161,6 +169,32 @@ impl Feeder {
         }
         let work = self.read(&mut connection, boot_id, probe, held, moment).await?;
         drop(connection);
+        self.hand_out(queue, work, probe).await?;
+        Ok(if probe.is_some() { Found::Probe } else { Found::Some })
+    }
+
+    /// Leases one that may be what kills its owners, when there is nothing else, and waits until no task holds it.
+    async fn feed_suspect(
+        &self,
+        connection: &mut PgConnection,
+        boot_id: Uuid,
+        queue: &mpsc::Sender<Work>,
+        moment: Moment,
+    ) -> Result<bool> {
+        let leasing = self.membership.leasing().await;
+        let leases = lease_suspect(connection, boot_id, moment.now).await?;
+        let held: Vec<_> = leases.iter().map(|lease| (*lease, self.membership.hold(lease.token))).collect();
+        drop(leasing);
+        let work = self.read(connection, boot_id, None, held, moment).await?;
+        self.hand_out(queue, work, None).await?;
+        while leases.iter().any(|lease| self.membership.holds(lease.token)) {
+            tokio::time::sleep(SUSPECT_LOOK).await;
+        }
+        Ok(!leases.is_empty())
+    }
+
+    /// Hands out to the senders; what none of them takes is given back.
+    async fn hand_out(&self, queue: &mpsc::Sender<Work>, work: Vec<Work>, probe: Option<Uuid>) -> Result<()> {
         let mut not_taken = Vec::new();
         for work in work {
             let handed = self.stop.run_until_cancelled(queue.reserve()).await;
@@ -176,7 +210,7 @@ impl Feeder {
                 return_probe(&mut connection, token).await?;
             }
         }
-        Ok(if probe.is_some() { Found::Probe } else { Found::Some })
+        Ok(())
     }
 
     /// Waits until the probe of this process was told a result, or for as long as a dispatch may last without one.
@@ -246,7 +280,7 @@ impl Feeder {
             match read {
                 Ok(mail) => {
                     let Some(held) = held.remove(&mail.token) else { continue };
-                    work.push(Work { leased: mail, boot_id, held, probe });
+                    work.push(Work { leased: mail, boot_id, held: Some(held), probe, moment });
                 }
                 Err(unreadable) => self.end_unreadable(connection, &unreadable, moment).await?,
             }

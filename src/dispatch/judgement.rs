@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{DispatchRules, TransportState};
 use crate::{
-    domain::attempt::{Outcome, Phase, Transport},
+    domain::attempt::{Outcome, Phase},
     mail::{
         Ended, Envelope,
         smtp::{CONNECTION_LOST, TIMED_OUT},
@@ -14,10 +14,9 @@ use crate::{
     store::{
         PgConnection, Result,
         leases::Leased,
-        suppressions::suppress_refused,
         transport::{
-            BREAKS_ALONE, breaks_alone, close_breaker, forgot_policy_refusal, note_accepted, note_policy_refusal,
-            open_breaker, return_probe, take_turn,
+            BREAKS_ALONE, breaks_alone, close_breaker, forgot_policy_refusal, note_policy_refusal, open_breaker,
+            take_turn,
         },
     },
 };
@@ -53,47 +52,31 @@ pub(super) async fn reconsider(connection: &mut PgConnection, leased: &Leased, e
     Ok(Ended { outcome: Outcome::Deferred, ..ended })
 }
 
-/// Tells everybody what this message showed of the transport, and suppresses an address that does not exist. Says
-/// whether the address was suppressed.
-pub(super) async fn tell(
-    connection: &mut PgConnection,
-    rules: &DispatchRules,
-    seen: &TransportState,
-    leased: &Leased,
-    ended: &Ended,
-    probe: Option<Uuid>,
-    now: chrono::DateTime<chrono::Utc>,
-) -> Result<bool> {
+/// A fault is told to our own senders at once; the others learn of it when it is recorded.
+pub(super) fn seen_before(seen: &TransportState, ended: &Ended) {
     if ended.transport_fault {
         seen.broke();
         let fault = ended.response.as_deref().or(ended.reason.as_deref()).unwrap_or(ended.phase.as_str());
         tracing::warn!(phase = ended.phase.as_str(), smtp_code = ended.smtp_code, "the transport failed: {fault}");
-        open_breaker(connection, fault, None, probe).await?;
-        return Ok(false);
     }
-    if let Some(probe) = probe {
-        // Broken off at this one recipient says nothing of the transport; anything it answered says that it works.
-        if ended.outcome == Outcome::NotSent {
-            return_probe(connection, probe).await?;
-        } else {
-            close_breaker(connection, probe).await?;
-            seen.works();
-            tracing::info!("the transport works again");
-        }
+}
+
+/// That the transport works is told once it is recorded, for until then the gate stays shut.
+pub(super) fn seen_after(seen: &TransportState, ended: &Ended, probe: Option<Uuid>) {
+    let answered = probe.is_some() && ended.outcome != Outcome::NotSent && !ended.transport_fault;
+    if answered {
+        tracing::info!("the transport works again");
     }
-    if ended.outcome == Outcome::Accepted {
+    if answered || (ended.outcome == Outcome::Accepted && !ended.transport_fault) {
         seen.works();
-        if rules.mailer.transport() == Transport::Smtp {
-            note_accepted(connection).await?;
-        }
     }
-    let nowhere = matches!(ended.enhanced_code.as_deref(), Some("5.1.1" | "5.1.2" | "5.1.3" | "5.1.6" | "5.1.10"));
-    if ended.outcome == Outcome::Rejected && ended.phase == Phase::Rcpt && nowhere {
-        let words = ended.response.as_deref().unwrap_or("the mail server knows no such address");
-        suppress_refused(connection, &leased.recipient.address.key(), words, now).await?;
-        return Ok(true);
-    }
-    Ok(false)
+}
+
+/// Whether the server said that there is no such address.
+pub(super) fn nowhere(ended: &Ended) -> bool {
+    let code = ended.enhanced_code.as_deref();
+    let no_such_address = matches!(code, Some("5.1.1" | "5.1.2" | "5.1.3" | "5.1.6" | "5.1.10"));
+    ended.outcome == Outcome::Rejected && ended.phase == Phase::Rcpt && no_such_address
 }
 
 /// Probes the transport while nothing is due: names our own address as sender and recipient, and takes that back.

@@ -103,6 +103,11 @@ impl Membership {
         Held { membership: Arc::clone(self), token }
     }
 
+    /// Whether a task holds this lease.
+    pub(super) fn holds(&self, token: Uuid) -> bool {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).contains(&token)
+    }
+
     /// Renews the row until `stop`, on a connection of its own that is opened anew whenever it breaks.
     pub async fn keep_alive(self: Arc<Self>, stop: CancellationToken) {
         let period = (self.member.lease / 6).min(Duration::from_secs(10));

@@ -3,18 +3,23 @@
 //! A message goes through these steps, and each is recorded before the next begins:
 //!
 //! 1. `feeder` leases due deliveries in batches; the state stays `pending`.
-//! 2. `sender` composes the message from the permit as it is now and offers its envelope to the transport.
+//! 2. `sender` composes the message (`letter`) from the permit as it is now and offers its envelope to the transport.
 //! 3. The gate (`clerk`, [`crate::store::gate`]) looks once more and records the attempt as `sending`.
 //! 4. `sender` transmits; the transport takes its final step only while this process is surely alive.
-//! 5. Settling (`clerk`, [`crate::store::settle`]) records the outcome.
+//! 5. Settling (`clerk`, [`crate::store::settle`]) records the outcome; `ending` is for what ends otherwise.
+//!
+//! Where the transport can take it, step 2 of the next message travels with step 4 of this one, and step 3 of the
+//! next one with step 5 of this one ([`crate::store::round`]).
 //!
 //! Whatever dies in between is taken over: before the gate it is sent again, after it nobody can know, and the
 //! attempt is ambiguous.
 
 mod clerk;
+mod ending;
 mod feeder;
 mod finish;
 mod judgement;
+mod letter;
 mod membership;
 mod sender;
 mod service;
@@ -23,7 +28,7 @@ mod transport;
 
 use std::{sync::Arc, time::Duration};
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 
 pub use membership::{Member, Membership};
@@ -75,8 +80,13 @@ pub struct DispatchRules {
 impl DispatchRules {
     /// What counts as now and today, by the database's clock.
     async fn moment(&self) -> Result<Moment> {
-        let now = self.clock.business(database_now(&self.pool).await?);
-        Ok(Moment { now, today: self.as_of.unwrap_or_else(|| day_in(now, self.zone)) })
+        Ok(self.moment_at(database_now(&self.pool).await?))
+    }
+
+    /// What counts as now and today when the database's clock says `database`.
+    fn moment_at(&self, database: DateTime<Utc>) -> Moment {
+        let now = self.clock.business(database);
+        Moment { now, today: self.as_of.unwrap_or_else(|| day_in(now, self.zone)) }
     }
 
     fn action_rules(&self, moment: Moment) -> ActionRules<'_> {

@@ -1,360 +1,297 @@
 //! A sender: one message after another through one session with the transport.
+//!
+//! While a message is at the gate the next one is prepared, and its envelope travels with the body of the first where
+//! the transport can do that. Then the gate of the second is asked in the transaction that settles the first: one round
+//! trip and one commit a message, and never more than one attempt of this sender that is not settled.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+use std::{collections::VecDeque, sync::Arc};
+
+use tokio::{
+    join,
+    sync::{Mutex, mpsc},
     time::Instant,
 };
-
-use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use super::{
-    DispatchRules, Membership, Tally, TransportState,
-    clerk::{GateClerk, SettleClerk},
+    Membership,
+    clerk::Desk,
+    ending::Endings,
     feeder::Work,
     finish::FinalStep,
-    judgement::{reconsider, tell, wait_for_turn},
+    judgement::{reconsider, wait_for_turn},
+    letter::{Letter, make},
 };
 use crate::{
     domain::{
         attempt::{Outcome, Phase, STOPPED},
-        delivery::DeliveryState,
         notice::ReasonCode,
     },
-    mail::{Composed, Ended, NoticeMail, Session, compose},
+    mail::{Ended, Envelope, Session, Transmitted},
     store::{
         Moment, Result,
-        gate::{GateAnswer, GateRequest},
-        leases::{Lease, Leased, give_back, read_leased},
-        recovery::{end_unsent, serve_missing_copies},
-        refused::{Refusal, record_refused},
-        settle::Settlement,
-        transport::return_probe,
+        gate::GateAnswer,
+        leases::{Lease, Leased, Unreadable, read_leased},
     },
-    telemetry::metrics,
 };
 
 /// How often a message is made anew because the permit changed under it, before the delivery waits its turn.
 const REMAKES: usize = 5;
 
 pub(super) struct Sender {
-    pub(super) rules: DispatchRules,
     pub(super) membership: Arc<Membership>,
-    pub(super) transport: Arc<TransportState>,
-    pub(super) tally: Arc<Tally>,
-    pub(super) gate: GateClerk,
-    pub(super) settle: SettleClerk,
+    pub(super) queue: Arc<Mutex<mpsc::Receiver<Work>>>,
+    pub(super) desk: Desk,
+    pub(super) endings: Endings,
     pub(super) soft: CancellationToken,
     pub(super) hard: CancellationToken,
     pub(super) session: Box<dyn Session>,
-    /// Set when a future of the session was dropped midway: it must not be used again.
-    pub(super) doubtful: bool,
+    /// Prepared, and not offered to the transport.
+    pub(super) ready: VecDeque<Letter>,
 }
 
-/// What became of one piece of work.
-enum Next {
-    /// It is over, and the transport was heard.
-    Done,
-    /// It is over, and says nothing of the transport.
-    Ended,
-    /// It goes back untouched.
-    GiveBack,
-    /// It goes back, to be tried a little later.
-    Later,
-    /// Make it anew from the permit as it is now.
-    Remake,
+/// A letter that the gate let through; its attempt is recorded under this number.
+struct Open {
+    letter: Letter,
+    number: i32,
+}
+
+impl Open {
+    fn new(mut letter: Letter, number: i32) -> Self {
+        letter.work.held = None;
+        Self { letter, number }
+    }
 }
 
 impl Sender {
-    /// Sends what comes through `queue` until it is closed and empty; after a soft stop gives it back instead.
-    pub(super) async fn run(mut self, queue: Arc<Mutex<mpsc::Receiver<Work>>>) {
+    /// Sends what comes through the queue until it is closed and empty; after a soft stop gives it back instead.
+    pub(super) async fn run(mut self) {
         loop {
-            let work = queue.lock().await.recv().await;
-            let Some(work) = work else { return };
-            let key = work.leased.key.clone();
-            if let Err(error) = self.send(work).await {
-                tracing::warn!(notice_key = %key, "a delivery was left to be tried again: {error}");
-            }
-            if std::mem::take(&mut self.doubtful) {
-                self.session = self.rules.mailer.session();
+            let letter = match self.ready.pop_front() {
+                Some(letter) => Some(letter),
+                None => match self.next_work().await {
+                    Some(work) => self.prepare(work, 0).await,
+                    None => return,
+                },
+            };
+            if let Some(letter) = letter {
+                Box::pin(self.send(letter)).await;
             }
         }
     }
 
-    async fn send(&mut self, work: Work) -> Result<()> {
-        let lease = Lease { delivery_id: work.leased.delivery_id, token: work.leased.token };
-        let (mut leased, probe) = (work.leased, work.probe);
-        for _ in 0..REMAKES {
-            if self.soft.is_cancelled() || (self.transport.is_down() && probe.is_none()) {
-                return self.give_back(lease, probe, false).await;
-            }
-            match self.try_once(&leased, work.boot_id, probe).await? {
-                Next::Done => return Ok(()),
-                Next::Ended => return self.free_probe(probe).await,
-                Next::GiveBack => return self.give_back(lease, probe, false).await,
-                Next::Later => return self.give_back(lease, probe, true).await,
-                Next::Remake => {
-                    let mut connection = self.rules.pool.acquire().await?;
-                    match read_leased(&mut connection, &[lease]).await?.pop() {
-                        Some(Ok(again)) => leased = again,
-                        // The next lease tells what is wrong with it.
-                        Some(Err(_)) => break,
-                        None => return self.free_probe(probe).await,
-                    }
-                }
-            }
-        }
-        drop(work.held);
-        self.give_back(lease, probe, true).await
+    async fn next_work(&self) -> Option<Work> {
+        self.queue.lock().await.recv().await
     }
 
-    /// One way through compose, offer, gate, transmit and settle.
-    async fn try_once(&mut self, leased: &Leased, boot_id: Uuid, probe: Option<Uuid>) -> Result<Next> {
-        let moment = self.rules.moment().await?;
-        if self.rules.allowlist.as_ref().is_some_and(|list| !list.allows(&leased.recipient.address)) {
-            self.end(leased, ReasonCode::Guard, None, moment).await?;
-            return Ok(Next::Ended);
+    /// Makes the letter, unless nothing may begin or it must not go.
+    async fn prepare(&self, work: Work, remakes: usize) -> Option<Letter> {
+        if !self.may_begin(&work) {
+            self.endings.give_back(work, false).await;
+            return None;
         }
-        let message = match make(&self.rules, leased, moment) {
-            Ok(message) => message,
+        let rules = &self.endings.rules;
+        if rules.allowlist.as_ref().is_some_and(|list| !list.allows(&work.leased.recipient.address)) {
+            self.endings.must_not_go(work, ReasonCode::Guard, None).await;
+            return None;
+        }
+        match make(rules, &work) {
+            Ok(message) => Some(Letter::new(work, message, remakes)),
             Err(fault) => {
-                self.end(leased, ReasonCode::CannotCompose, Some(&fault), moment).await?;
-                return Ok(Next::Ended);
+                self.endings.must_not_go(work, ReasonCode::CannotCompose, Some(&fault)).await;
+                None
             }
-        };
-        let started = Instant::now();
+        }
+    }
+
+    /// Prepares the letter that may travel behind another one. Whoever waits at the queue with idle hands comes first,
+    /// a probe goes alone, and under a rate each message has its own turn.
+    async fn prepare_behind(&self, first: &Work) -> Option<Letter> {
+        if first.probe.is_some() || self.endings.rules.rate > 0 || !self.may_begin(first) {
+            return None;
+        }
+        let work = self.queue.try_lock().ok()?.try_recv().ok()?;
+        self.prepare(work, 0).await
+    }
+
+    fn may_begin(&self, work: &Work) -> bool {
+        !self.soft.is_cancelled() && (work.probe.is_some() || !self.endings.transport.is_down())
+    }
+
+    /// Offers a letter and brings it through the gate; then sends it, and all that follow on its heels.
+    async fn send(&mut self, mut letter: Letter) {
+        if !self.may_begin(&letter.work) {
+            return self.endings.give_back(letter.work, false).await;
+        }
+        letter.started = Instant::now();
         let hard = self.hard.clone();
-        let Some(offered) = hard.run_until_cancelled(self.offer(&message)).await.transpose()? else {
+        match hard.run_until_cancelled(self.offer(&letter.message.envelope)).await {
             // Nothing is accepted before the gate.
-            self.doubtful = true;
-            return Ok(Next::GiveBack);
-        };
-        if let Err(ended) = offered {
-            let ended = reconsider(&mut *self.rules.pool.acquire().await?, leased, ended).await?;
-            let state = self.refused(leased, boot_id, &message, &ended, moment).await?;
-            log(leased, None, &ended, state);
-            metrics::attempt_ended(ended.outcome.as_str(), started.elapsed());
-            self.tell(leased, &ended, probe, moment).await?;
-            return Ok(Next::Done);
+            None => {
+                self.renew_session();
+                return self.endings.give_back(letter.work, false).await;
+            }
+            Some(Err(error)) => {
+                tracing::warn!(notice_key = %letter.work.leased.key, "no turn could be taken: {error}");
+                return self.endings.give_back(letter.work, true).await;
+            }
+            Some(Ok(Err(ended))) => return self.refused(letter, ended).await,
+            Some(Ok(Ok(()))) => {}
         }
         if self.soft.is_cancelled() {
             self.session.withdraw().await;
-            return Ok(Next::GiveBack);
+            return self.endings.give_back(letter.work, false).await;
         }
-        let request = self.request(leased, &message, probe);
-        let attempt_id = request.attempt_id;
-        let answer = self.gate.ask(request, boot_id).await;
-        let Some(GateAnswer::Open(number)) = answer else {
-            self.session.withdraw().await;
-            return self.turned_away(leased, answer, moment).await;
-        };
-        let mut ended = self.transmit(&message, boot_id).await;
-        if ended.transport_fault {
-            // Without the database it stays what it is; the settle waits for the database.
-            if let Ok(mut connection) = self.rules.pool.acquire().await {
-                ended = reconsider(&mut connection, leased, ended.clone()).await.unwrap_or(ended);
+        let request = letter.request(&self.endings.rules);
+        let mut answers = self.desk.hand_in(letter.work.boot_id, None, Some(request)).await;
+        let (answer, behind) = join!(answers.gate(), self.prepare_behind(&letter.work));
+        match answer {
+            Some(GateAnswer::Open(number)) => Box::pin(self.send_chain(Open::new(letter, number), behind)).await,
+            answer => {
+                self.session.withdraw().await;
+                self.ready.extend(behind);
+                self.turned_away(letter, answer).await;
             }
         }
-        metrics::attempt_ended(ended.outcome.as_str(), started.elapsed());
-        self.tally.ended(ended.outcome);
-        let settled = self.settle.settle(settlement(attempt_id, leased.delivery_id, &ended)).await;
-        log(leased, Some(number), &ended, settled.as_ref().and_then(|settled| settled.state));
-        self.tell(leased, &ended, probe, moment).await?;
-        if let Some(permit) = settled.and_then(|settled| settled.unserved) {
-            self.serve(permit).await?;
+    }
+
+    /// Transmits a letter that is through the gate, and those behind it as long as each is offered by the time the one
+    /// before has ended.
+    async fn send_chain(&mut self, mut open: Open, mut behind: Option<Letter>) {
+        loop {
+            if let Some(behind) = &mut behind {
+                behind.started = Instant::now();
+            }
+            let next = behind.as_ref().map(|letter| &letter.message.envelope);
+            let Transmitted { ended, next } = self.transmit(&open.letter, next).await;
+            let ended = self.reconsider(&open.letter, ended).await;
+            self.endings.over(&open.letter, &ended);
+            let settlement = open.letter.settlement(&ended);
+            let letter = match (behind.take(), next) {
+                (Some(letter), Some(Ok(()))) if self.may_begin(&letter.work) => letter,
+                (behind, next) => {
+                    if matches!(next, Some(Ok(()))) {
+                        self.session.withdraw().await;
+                    }
+                    let answers = self.desk.hand_in(open.letter.work.boot_id, Some(settlement), None).await;
+                    self.endings.recorded(&open.letter, open.number, &ended, answers.settled().await).await;
+                    match (behind, next) {
+                        (Some(letter), Some(Err(ended))) => self.refused(letter, ended).await,
+                        (behind, _) => self.ready.extend(behind),
+                    }
+                    return;
+                }
+            };
+            let request = letter.request(&self.endings.rules);
+            let mut answers = self.desk.hand_in(letter.work.boot_id, Some(settlement), Some(request)).await;
+            let (answer, following) = join!(answers.gate(), self.prepare_behind(&letter.work));
+            let Some(GateAnswer::Open(number)) = answer else {
+                // The settlement may have to wait; what is offered must not.
+                self.session.withdraw().await;
+                self.endings.recorded(&open.letter, open.number, &ended, answers.settled().await).await;
+                self.ready.extend(following);
+                return self.turned_away(letter, answer).await;
+            };
+            self.endings.recorded(&open.letter, open.number, &ended, answers.settled().await).await;
+            (open, behind) = (Open::new(letter, number), following);
         }
-        Ok(Next::Done)
     }
 
     /// Offers the message, in its turn: the connection is opened first, so that a slow one does not bunch the turns.
-    async fn offer(&mut self, message: &Composed) -> Result<std::result::Result<(), Ended>> {
-        if self.rules.rate > 0 {
+    async fn offer(&mut self, envelope: &Envelope) -> Result<Result<(), Ended>> {
+        if self.endings.rules.rate > 0 {
             if let Err(ended) = self.session.ready().await {
                 return Ok(Err(ended));
             }
-            wait_for_turn(&self.rules).await?;
+            wait_for_turn(&self.endings.rules).await?;
         }
-        Ok(self.session.offer(&message.envelope).await)
-    }
-
-    fn request(&self, leased: &Leased, message: &Composed, probe: Option<Uuid>) -> GateRequest {
-        GateRequest {
-            delivery_id: leased.delivery_id,
-            token: leased.token,
-            permit_id: leased.key.permit_id,
-            version: leased.version,
-            attempt_id: Uuid::now_v7(),
-            transport: self.rules.mailer.transport(),
-            message_id: message.message_id.clone(),
-            payload_sha256: message.sha256.to_vec(),
-            content: message.bytes.clone(),
-            probe,
-        }
+        Ok(self.session.offer(envelope).await)
     }
 
     /// Transmits, unless the stop turns hard meanwhile: then a final step that was not taken is given up, and
     /// of one that was taken nobody can know any more.
-    async fn transmit(&mut self, message: &Composed, boot_id: Uuid) -> Ended {
+    async fn transmit(&mut self, letter: &Letter, next: Option<&Envelope>) -> Transmitted {
         let step = FinalStep::default();
-        let may_finish = step.guard(self.membership.may_finish(boot_id, self.hard.clone()));
+        let may_finish = step.guard(self.membership.may_finish(letter.work.boot_id, self.hard.clone()));
         let hard = self.hard.clone();
+        let message = &letter.message;
         tokio::select! {
             biased;
-            sent = self.session.transmit(&message.envelope, message, None, &may_finish) => sent.ended,
-            () = hard.cancelled() => {
-                self.doubtful = true;
-                let given_up = step.give_up();
-                let (outcome, phase) =
-                    if given_up { (Outcome::NotSent, Phase::Body) } else { (Outcome::Ambiguous, Phase::Dot) };
-                Ended::new(outcome, phase).because(STOPPED)
-            }
+            sent = self.session.transmit(&message.envelope, message, next, &may_finish) => return sent,
+            () = hard.cancelled() => {}
         }
+        self.renew_session();
+        let given_up = step.give_up();
+        let (outcome, phase) =
+            if given_up { (Outcome::NotSent, Phase::Body) } else { (Outcome::Ambiguous, Phase::Dot) };
+        Ended::new(outcome, phase).because(STOPPED).into()
     }
 
-    /// Tells the others what this message showed of the transport.
-    async fn tell(&self, leased: &Leased, ended: &Ended, probe: Option<Uuid>, moment: Moment) -> Result<()> {
-        let mut connection = self.rules.pool.acquire().await?;
-        let suppressed = tell(&mut connection, &self.rules, &self.transport, leased, ended, probe, moment.now).await?;
-        drop(connection);
-        if suppressed {
-            self.serve(leased.key.permit_id).await?;
+    /// A future of the session was dropped midway: it must not be used again.
+    fn renew_session(&mut self) {
+        self.session = self.endings.rules.mailer.session();
+    }
+
+    async fn refused(&mut self, letter: Letter, ended: Ended) {
+        let ended = self.reconsider(&letter, ended).await;
+        self.endings.refused(&letter, &ended).await;
+    }
+
+    /// Without the database the end stays what it is; to record it waits for the database.
+    async fn reconsider(&self, letter: &Letter, ended: Ended) -> Ended {
+        if ended.outcome == Outcome::Accepted {
+            return ended;
         }
-        Ok(())
+        let Ok(mut connection) = self.endings.rules.pool.acquire().await else { return ended };
+        reconsider(&mut connection, &letter.work.leased, ended.clone()).await.unwrap_or(ended)
     }
 
-    async fn free_probe(&self, probe: Option<Uuid>) -> Result<()> {
-        if let Some(token) = probe {
-            return_probe(&mut *self.rules.pool.acquire().await?, token).await?;
-        }
-        Ok(())
-    }
-
-    /// The transport refused before the gate: the attempt is recorded already finished.
-    async fn refused(
-        &self,
-        leased: &Leased,
-        boot_id: Uuid,
-        message: &Composed,
-        ended: &Ended,
-        moment: Moment,
-    ) -> Result<Option<DeliveryState>> {
-        self.tally.ended(ended.outcome);
-        let settlement = settlement(Uuid::now_v7(), leased.delivery_id, ended);
-        let refusal = Refusal {
-            settlement: &settlement,
-            lease: Lease { delivery_id: leased.delivery_id, token: leased.token },
-            boot_id,
-            transport: self.rules.mailer.transport(),
-            message_id: &message.message_id,
-            payload_sha256: &message.sha256,
-        };
-        let mut connection = self.rules.pool.acquire().await?;
-        record_refused(&mut connection, &refusal, self.rules.max_attempts, moment.now).await
-    }
-
-    /// What to do when the gate did not open.
-    async fn turned_away(&self, leased: &Leased, answer: Option<GateAnswer>, moment: Moment) -> Result<Next> {
-        Ok(match answer {
-            Some(GateAnswer::Changed) => Next::Remake,
-            Some(GateAnswer::Ended(reason)) => {
-                self.end(leased, reason, None, moment).await?;
-                Next::Ended
-            }
+    /// What to do when the gate did not open; what was offered is taken back already.
+    async fn turned_away(&mut self, letter: Letter, answer: Option<GateAnswer>) {
+        match answer {
+            Some(GateAnswer::Changed) => self.remake(letter).await,
+            Some(GateAnswer::Ended(reason)) => self.endings.must_not_go(letter.work, reason, None).await,
             // Another owner, or ended by a change: what we held is not ours to touch.
-            Some(GateAnswer::NotOurs) => {
-                self.tally.refused(ReasonCode::NotOwed);
-                Next::Ended
+            Some(GateAnswer::NotOurs) => self.endings.not_ours(letter.work).await,
+            Some(GateAnswer::ProcessDead | GateAnswer::Paused | GateAnswer::Open(_)) => {
+                self.endings.give_back(letter.work, false).await;
             }
-            Some(GateAnswer::ProcessDead | GateAnswer::Paused | GateAnswer::Open(_)) => Next::GiveBack,
             // No answer is later too, so that one that the gate can never answer does not come round without a pause.
-            Some(GateAnswer::Busy) | None => Next::Later,
-        })
-    }
-
-    async fn end(&self, leased: &Leased, reason: ReasonCode, fault: Option<&str>, moment: Moment) -> Result<()> {
-        self.tally.refused(reason);
-        let lease = Lease { delivery_id: leased.delivery_id, token: leased.token };
-        tracing::info!(notice_key = %leased.key, state = reason.as_str(), "not sent: {}", reason.sentence());
-        let mut connection = self.rules.pool.acquire().await?;
-        end_unsent(&mut connection, &[(lease, reason)], fault, moment.now).await?;
-        drop(connection);
-        if matches!(reason, ReasonCode::AddressChanged | ReasonCode::Suppressed) {
-            self.serve(leased.key.permit_id).await?;
+            Some(GateAnswer::Busy) => self.endings.give_back(letter.work, true).await,
+            None => {
+                // No connection is kept while the database is away.
+                self.session.close().await;
+                self.endings.give_back(letter.work, true).await;
+            }
         }
-        Ok(())
     }
 
-    async fn serve(&self, permit: Uuid) -> Result<()> {
-        let moment = self.rules.moment().await?;
-        let mut connection = self.rules.pool.acquire().await?;
-        serve_missing_copies(&mut connection, &[permit], moment).await
+    /// Makes it anew from the permit and the day as they are now.
+    async fn remake(&mut self, letter: Letter) {
+        let (mut work, remakes) = (letter.work, letter.remakes + 1);
+        if remakes >= REMAKES {
+            return self.endings.give_back(work, true).await;
+        }
+        match self.read_again(work.lease()).await {
+            Ok(Some(Ok((leased, moment)))) => {
+                (work.leased, work.moment) = (leased, moment);
+                let again = self.prepare(work, remakes).await;
+                self.ready.extend(again);
+            }
+            Ok(None) => self.endings.not_ours(work).await,
+            // The next lease tells what is wrong with it.
+            Ok(Some(Err(_))) => self.endings.give_back(work, true).await,
+            Err(error) => {
+                tracing::warn!(notice_key = %work.leased.key, "a permit that changed could not be read: {error}");
+                self.endings.give_back(work, true).await;
+            }
+        }
     }
 
-    async fn give_back(&self, lease: Lease, probe: Option<Uuid>, later: bool) -> Result<()> {
-        self.free_probe(probe).await?;
-        let mut connection = self.rules.pool.acquire().await?;
-        let not_before =
-            if later { Some(self.rules.moment().await?.now + chrono::TimeDelta::seconds(1)) } else { None };
-        give_back(&mut connection, &[lease], not_before).await
+    /// What the lease holds now; nothing if it is gone.
+    async fn read_again(&self, lease: Lease) -> Result<Option<Result<(Leased, Moment), Unreadable>>> {
+        let moment = self.endings.rules.moment().await?;
+        let read = read_leased(&mut *self.endings.rules.pool.acquire().await?, &[lease]).await?.pop();
+        Ok(read.map(|read| read.map(|leased| (leased, moment))))
     }
-}
-
-/// Composes the message; an error or a panic there is this delivery's own.
-fn make(rules: &DispatchRules, leased: &Leased, moment: Moment) -> Result<Composed, String> {
-    let mail = NoticeMail {
-        key: &leased.key,
-        class: leased.class,
-        today: moment.today,
-        due_on: leased.due_on,
-        permit_number: &leased.permit_number,
-        permit_type: &leased.permit_type,
-        holder_name: &leased.holder_name,
-        site_address: leased.site_address.as_deref().unwrap_or_default(),
-        description: leased.description.as_deref().unwrap_or_default(),
-        renewal_url: leased.renewal_url.as_deref(),
-        office_contact: leased.office_contact.as_deref(),
-        grace_days: leased.grace_days,
-        recipient: &leased.recipient,
-        copy: u32::try_from(leased.copy).unwrap_or(1),
-        message_id: leased.message_id.as_deref(),
-    };
-    catch_unwind(AssertUnwindSafe(|| compose(&rules.office, &mail, moment.now)))
-        .map_err(|panic| format!("composing panicked: {}", crate::shutdown::panic_message(panic.as_ref())))?
-        .map_err(|error| error.to_string())
-}
-
-fn settlement(attempt_id: Uuid, delivery_id: Uuid, ended: &Ended) -> Settlement {
-    Settlement {
-        attempt_id,
-        delivery_id,
-        outcome: ended.outcome,
-        transport_fault: ended.transport_fault,
-        reason: ended.reason.as_deref().map(storable),
-        phase: ended.phase,
-        smtp_code: ended.smtp_code.map(i32::from),
-        enhanced_code: ended.enhanced_code.as_deref().map(storable),
-        response: ended.response.as_deref().map(storable),
-    }
-}
-
-/// Longest text of a server that is kept, in characters.
-const WORDS_MAX: usize = 2000;
-
-/// What a server said, as the database takes it: without NUL, and not without end.
-fn storable(words: &str) -> String {
-    words.chars().filter(|c| *c != '\0').take(WORDS_MAX).collect()
-}
-
-fn log(leased: &Leased, attempt: Option<i32>, ended: &Ended, state: Option<DeliveryState>) {
-    let outcome = ended.outcome.as_str();
-    tracing::info!(
-        notice_key = %leased.key,
-        attempt,
-        outcome,
-        smtp_code = ended.smtp_code,
-        state = state.map(DeliveryState::as_str),
-        "attempt ended: {outcome}"
-    );
 }

@@ -1,6 +1,6 @@
 //! The dispatcher: one feeder, its senders and clerks, from start to a bounded stop.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use futures_util::FutureExt as _;
 use tokio::{
@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     DispatchRules, Membership, Report, Tally, TransportReport,
-    clerk::{GateClerk, SettleClerk},
+    clerk::Desk,
+    ending::Endings,
     feeder::{Feeder, Stay},
     sender::Sender,
     transport::TransportState,
@@ -62,29 +63,32 @@ impl Dispatcher {
     async fn send_all(&self, stay: Stay, soft: &CancellationToken, hard: CancellationToken) -> Result<()> {
         // One of our tasks that panics stops the others softly, whatever the process does about it.
         let soft = soft.child_token();
-        let (queue, taken) = mpsc::channel(1);
+        // As many as there are senders: the next of each is leased while the last is under way.
+        let (queue, taken) = mpsc::channel(self.rules.concurrency);
         let taken = Arc::new(Mutex::new(taken));
-        let (settle, settling) = SettleClerk::open(self.rules.clone());
-        let (gate, gating) = GateClerk::open(self.rules.clone(), settle.clone());
+        let (desk, clerks) = Desk::open(&self.rules);
         let mut tasks: JoinSet<Result<()>> = JoinSet::new();
-        tasks.spawn(settling.map(Ok));
-        tasks.spawn(gating.map(Ok));
+        for clerk in clerks {
+            tasks.spawn(clerk.map(Ok));
+        }
         for _ in 0..self.rules.concurrency {
             let sender = Sender {
-                rules: self.rules.clone(),
                 membership: Arc::clone(&self.membership),
-                transport: Arc::clone(&self.transport),
-                tally: Arc::clone(&self.tally),
-                gate: gate.clone(),
-                settle: settle.clone(),
+                queue: Arc::clone(&taken),
+                desk: desk.clone(),
+                endings: Endings {
+                    rules: self.rules.clone(),
+                    transport: Arc::clone(&self.transport),
+                    tally: Arc::clone(&self.tally),
+                },
                 soft: soft.clone(),
                 hard: hard.clone(),
                 session: self.rules.mailer.session(),
-                doubtful: false,
+                ready: VecDeque::new(),
             };
-            tasks.spawn(sender.run(Arc::clone(&taken)).map(Ok));
+            tasks.spawn(sender.run().map(Ok));
         }
-        drop((gate, settle));
+        drop(desk);
         let feeder = Feeder {
             rules: self.rules.clone(),
             membership: Arc::clone(&self.membership),

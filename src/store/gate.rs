@@ -9,7 +9,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
-use super::{Moment, Result, cases::is_on_permit, processes::is_alive, transport::may_pass};
+use super::{Moment, Result, cases::is_on_permit};
 use crate::domain::{
     attempt::Transport,
     notice::ReasonCode,
@@ -28,6 +28,8 @@ pub struct GateRequest {
     pub permit_id: Uuid,
     /// Version of the permit that the message was made from.
     pub version: i64,
+    /// The day that the message takes for today.
+    pub today: NaiveDate,
     /// Id that the attempt will have.
     pub attempt_id: Uuid,
     /// What carries the message.
@@ -55,7 +57,7 @@ pub enum GateAnswer {
     ProcessDead,
     /// The breaker is open, and this is not its probe.
     Paused,
-    /// The permit changed since the message was made: make it anew.
+    /// The permit or the day changed since the message was made: make it anew.
     Changed,
     /// It must not go: end it, for this reason.
     Ended(ReasonCode),
@@ -69,27 +71,61 @@ pub async fn open_gates(
     moment: Moment,
 ) -> Result<Vec<GateAnswer>> {
     let mut transaction = connection.begin().await?;
-    if !is_alive(&mut transaction, boot_id).await? {
+    let requests: Vec<&GateRequest> = requests.iter().collect();
+    let answers = open_in(&mut transaction, boot_id, &requests, moment).await?;
+    transaction.commit().await?;
+    Ok(answers)
+}
+
+/// The same in a transaction of the caller's. It waits for nobody, so whatever that transaction holds does no harm.
+pub(super) async fn open_in(
+    connection: &mut PgConnection,
+    boot_id: Uuid,
+    requests: &[&GateRequest],
+    moment: Moment,
+) -> Result<Vec<GateAnswer>> {
+    if requests.is_empty() {
+        return Ok(Vec::new());
+    }
+    let common = look(connection, boot_id).await?;
+    if !common.alive {
         return Ok(vec![GateAnswer::ProcessDead; requests.len()]);
     }
-    let breaker = may_pass(&mut transaction).await?;
-    let permits = lock_permits(&mut transaction, requests, moment).await?;
-    let deliveries = lock_deliveries(&mut transaction, requests, &permits).await?;
+    let permits = lock_permits(connection, requests, moment).await?;
+    let deliveries = lock_deliveries(connection, requests, &permits).await?;
     let mut answers: Vec<GateAnswer> =
-        requests.iter().map(|request| judge(request, breaker, &permits, &deliveries, moment)).collect();
+        requests.iter().map(|request| judge(request, common.breaker, &permits, &deliveries, moment)).collect();
     let let_through: Vec<&GateRequest> =
-        requests.iter().zip(&answers).filter(|(_, a)| matches!(a, GateAnswer::Open(_))).map(|(r, _)| r).collect();
+        requests.iter().zip(&answers).filter(|(_, a)| matches!(a, GateAnswer::Open(_))).map(|(r, _)| *r).collect();
     if !let_through.is_empty() {
-        let numbers = insert_attempts(&mut transaction, boot_id, &let_through, moment.now).await?;
-        mark_sending(&mut transaction, &let_through, moment.now).await?;
+        let numbers = begin_attempts(connection, boot_id, &let_through, moment.now).await?;
         for (request, answer) in requests.iter().zip(&mut answers) {
             if let (GateAnswer::Open(number), Some(given)) = (answer, numbers.get(&request.attempt_id)) {
                 *number = *given;
             }
         }
     }
-    transaction.commit().await?;
     Ok(answers)
+}
+
+/// What holds for all requests alike.
+struct Common {
+    /// The others take this process for alive.
+    alive: bool,
+    /// The breaker is open, and whoever holds this probe may pass.
+    breaker: Option<Uuid>,
+}
+
+async fn look(connection: &mut PgConnection, boot_id: Uuid) -> Result<Common> {
+    let row = sqlx::query!(
+        r#"SELECT EXISTS (SELECT FROM living_processes WHERE boot_id = $1) AS "alive!", paused_until, probe_token
+           FROM transport"#,
+        boot_id,
+    )
+    .fetch_one(connection)
+    .await?;
+    let breaker = row.paused_until.map(|_| row.probe_token.unwrap_or_default());
+    Ok(Common { alive: row.alive, breaker })
 }
 
 struct PermitFacts {
@@ -100,7 +136,7 @@ struct PermitFacts {
 /// Locks the permits that nobody is changing.
 async fn lock_permits(
     connection: &mut PgConnection,
-    requests: &[GateRequest],
+    requests: &[&GateRequest],
     moment: Moment,
 ) -> Result<HashMap<Uuid, PermitFacts>> {
     let ids: Vec<Uuid> = requests.iter().map(|request| request.permit_id).collect();
@@ -138,7 +174,7 @@ struct DeliveryFacts {
 /// Locks the deliveries that nobody else is at.
 async fn lock_deliveries(
     connection: &mut PgConnection,
-    requests: &[GateRequest],
+    requests: &[&GateRequest],
     permits: &HashMap<Uuid, PermitFacts>,
 ) -> Result<HashMap<Uuid, DeliveryFacts>> {
     let unlocked = requests.iter().filter(|request| permits.contains_key(&request.permit_id));
@@ -213,58 +249,45 @@ fn judge(
     if breaker.is_some_and(|probe| request.probe != Some(probe)) {
         return GateAnswer::Paused;
     }
-    if permit.version != request.version {
+    if permit.version != request.version || moment.today != request.today {
         return GateAnswer::Changed;
     }
     GateAnswer::Open(0)
 }
 
 /// Records the attempts as sending, with their exact bytes; says their numbers by attempt id.
-async fn insert_attempts(
+async fn begin_attempts(
     connection: &mut PgConnection,
     boot_id: Uuid,
     requests: &[&GateRequest],
     now: DateTime<Utc>,
 ) -> Result<HashMap<Uuid, i32>> {
-    let ids: Vec<Uuid> = requests.iter().map(|request| request.attempt_id).collect();
     let rows = sqlx::query!(
-        "INSERT INTO attempts (id, delivery_id, number, notice_key, boot_id, transport, outcome, payload_sha256, started_at)
-         SELECT a.id, d.id, coalesce((SELECT max(o.number) FROM attempts o WHERE o.delivery_id = d.id), 0) + 1,
-                n.notice_key, $5, a.transport, 'sending', a.hash, $6
-         FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::bytea[]) AS a (id, delivery_id, transport, hash)
-         JOIN deliveries d ON d.id = a.delivery_id JOIN notices n ON n.id = d.notice_id
-         RETURNING id, number",
-        &ids,
+        "WITH request AS (
+             SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::bytea[], $5::text[], $6::bytea[])
+                           AS r (id, delivery_id, transport, hash, message_id, content)),
+         begun AS (
+             INSERT INTO attempts (id, delivery_id, number, notice_key, boot_id, transport, outcome, payload_sha256, started_at)
+             SELECT r.id, d.id, coalesce((SELECT max(o.number) FROM attempts o WHERE o.delivery_id = d.id), 0) + 1,
+                    n.notice_key, $7, r.transport, 'sending', r.hash, $8
+             FROM request r JOIN deliveries d ON d.id = r.delivery_id JOIN notices n ON n.id = d.notice_id
+             RETURNING id, number),
+         kept AS (INSERT INTO attempt_messages (attempt_id, content) SELECT id, content FROM request),
+         marked AS (
+             UPDATE deliveries d
+             SET state = 'sending', message_id = r.message_id, payload_sha256 = r.hash, updated_at = $8
+             FROM request r WHERE d.id = r.delivery_id)
+         SELECT id, number FROM begun",
+        &requests.iter().map(|request| request.attempt_id).collect::<Vec<_>>(),
         &requests.iter().map(|request| request.delivery_id).collect::<Vec<_>>(),
         &requests.iter().map(|request| request.transport.to_string()).collect::<Vec<_>>(),
         &requests.iter().map(|request| request.payload_sha256.clone()).collect::<Vec<_>>(),
+        &requests.iter().map(|request| request.message_id.clone()).collect::<Vec<_>>(),
+        &requests.iter().map(|request| request.content.clone()).collect::<Vec<_>>(),
         boot_id,
         now,
     )
-    .fetch_all(&mut *connection)
-    .await?;
-    sqlx::query!(
-        "INSERT INTO attempt_messages (attempt_id, content) SELECT * FROM unnest($1::uuid[], $2::bytea[])",
-        &ids,
-        &requests.iter().map(|request| request.content.clone()).collect::<Vec<_>>(),
-    )
-    .execute(connection)
+    .fetch_all(connection)
     .await?;
     Ok(rows.into_iter().map(|row| (row.id, row.number)).collect())
-}
-
-async fn mark_sending(connection: &mut PgConnection, requests: &[&GateRequest], now: DateTime<Utc>) -> Result<()> {
-    sqlx::query!(
-        "UPDATE deliveries d
-         SET state = 'sending', message_id = g.message_id, payload_sha256 = g.hash, updated_at = $4
-         FROM unnest($1::uuid[], $2::text[], $3::bytea[]) AS g (id, message_id, hash)
-         WHERE d.id = g.id",
-        &requests.iter().map(|request| request.delivery_id).collect::<Vec<_>>(),
-        &requests.iter().map(|request| request.message_id.clone()).collect::<Vec<_>>(),
-        &requests.iter().map(|request| request.payload_sha256.clone()).collect::<Vec<_>>(),
-        now,
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
 }

@@ -23,6 +23,7 @@ pub mod processes;
 mod reasons;
 pub mod recovery;
 pub mod refused;
+pub mod round;
 pub mod scan_lock;
 pub mod scans;
 pub mod settle;

@@ -10,14 +10,11 @@ use uuid::Uuid;
 use super::{
     Result,
     claims::{follow_addresses, refresh_states},
-    leases::Lease,
+    leases::{LOST_OWNERS_MAX, Lease},
     reasons,
     settle::lock_deliveries,
 };
 use crate::domain::{attempt::OWNER_LOST, notice::ReasonCode};
-
-/// Owners that a delivery may lose between lease and gate.
-const LOST_OWNERS_MAX: i32 = 3;
 
 /// What was recovered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -10,6 +10,8 @@ use super::{
     leases::Lease,
     reasons,
     settle::{After, Settlement, lock_deliveries},
+    suppressions::suppress_refused,
+    transport,
 };
 use crate::domain::{attempt::Transport, delivery::DeliveryState, notice::ReasonCode};
 
@@ -28,6 +30,8 @@ pub struct Refusal<'r> {
     pub message_id: &'r str,
     /// SHA-256 of its bytes.
     pub payload_sha256: &'r [u8],
+    /// The address that must not be mailed again, because the server said that it does not exist.
+    pub suppress: Option<&'r str>,
 }
 
 /// Records an attempt that the transport refused before the gate. The delivery changes only if it is still
@@ -60,6 +64,12 @@ pub async fn record_refused(
             reasons::explain(&mut transaction, &[(notice.id, reason)]).await?;
         }
     }
+    if let Some(address_key) = refusal.suppress {
+        let words = refusal.settlement.response.as_deref().unwrap_or("the mail server knows no such address");
+        suppress_refused(&mut transaction, address_key, words, now).await?;
+    }
+    // The transport's row is locked last.
+    transport::hear(&mut transaction, std::iter::once((refusal.settlement, false))).await?;
     transaction.commit().await?;
     Ok(changed.then_some(after.state))
 }

@@ -7,7 +7,8 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Result, leases::Lease};
+use super::{Result, leases::Lease, settle::Settlement};
+use crate::domain::attempt::Outcome;
 
 /// What the breaker lets a process do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,14 +121,30 @@ pub async fn close_breaker(connection: &mut PgConnection, probe: Uuid) -> Result
     Ok(())
 }
 
-/// Whether a sender may pass the gate: the breaker is closed, or it holds the probe.
-pub async fn may_pass(connection: &mut PgConnection) -> Result<Option<Uuid>> {
-    let row = sqlx::query!("SELECT paused_until, probe_token FROM transport").fetch_one(connection).await?;
-    Ok(row.paused_until.map(|_| row.probe_token.unwrap_or_default()))
+/// What the ends of messages say of the transport: a fault opens the breaker or lengthens its pause, anything that was
+/// answered to a probe closes it, and that a mail server accepted something is noted.
+pub(super) async fn hear<'s>(
+    connection: &mut PgConnection,
+    ended: impl Iterator<Item = (&'s Settlement, bool)>,
+) -> Result<()> {
+    let mut accepted = false;
+    for (settlement, by_smtp) in ended {
+        accepted |= by_smtp && settlement.outcome == Outcome::Accepted;
+        match settlement.probe {
+            _ if settlement.transport_fault => {
+                open_breaker(connection, &settlement.fault(), settlement.retry_after, settlement.probe).await?;
+            }
+            // Broken off at this one recipient says nothing of the transport; anything it answered says that it works.
+            Some(probe) if settlement.outcome == Outcome::NotSent => return_probe(connection, probe).await?,
+            Some(probe) => close_breaker(connection, probe).await?,
+            None => {}
+        }
+    }
+    if accepted { note_accepted(connection).await } else { Ok(()) }
 }
 
 /// Notes that a message was accepted: refusals by policy before it were the recipients' own.
-pub async fn note_accepted(connection: &mut PgConnection) -> Result<()> {
+async fn note_accepted(connection: &mut PgConnection) -> Result<()> {
     sqlx::query!(
         "UPDATE transport SET accepted_at = clock_timestamp(), policy_refusals = '{}'
          WHERE accepted_at IS NULL OR accepted_at < clock_timestamp() - interval '1 second' OR policy_refusals <> '{}'"

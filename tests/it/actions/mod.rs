@@ -200,6 +200,7 @@ impl Office {
             token: mine.token,
             permit_id: mine.key.permit_id,
             version: mine.version,
+            today: now.date_naive(),
             attempt_id: Uuid::now_v7(),
             transport: Transport::File,
             message_id,
@@ -220,8 +221,15 @@ impl Office {
             smtp_code: None,
             enhanced_code: None,
             response: Some("as told".to_owned()),
+            retry_after: None,
+            probe: None,
         };
-        settle(&mut self.connect().await, &[settlement], 16, moment(TODAY).now).await.unwrap();
+        let mut connection = self.connect().await;
+        // Somebody else may be at the rows just now.
+        while settle(&mut connection, std::slice::from_ref(&settlement), 16, moment(TODAY).now).await.unwrap() == [None]
+        {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
     }
 
     /// A notice of a permit of its own whose one attempt ended so.

@@ -6,7 +6,7 @@ use permit_notifier::{
     domain::attempt::{Outcome, Phase},
     store::{
         recovery::recover,
-        settle::{Settlement, settle},
+        settle::{Settled, Settlement, settle},
     },
 };
 use tokio_util::sync::CancellationToken;
@@ -275,11 +275,13 @@ async fn settling_again_changes_nothing() {
         smtp_code: Some(250),
         enhanced_code: None,
         response: Some("2.0.0 Ok".to_owned()),
+        retry_after: None,
+        probe: None,
     };
     let mut session = post.session().await;
     for outcome in [Outcome::Accepted, Outcome::Accepted, Outcome::Ambiguous] {
         let settled = settle(&mut session, &[settlement(outcome)], 16, post.clock.now()).await.unwrap();
-        assert_eq!((settled.len(), settled[0].state, settled[0].unserved), (1, None, None));
+        assert_eq!(settled, [Some(Settled { attempt_id: attempt.id, state: None, unserved: None })]);
         assert_eq!(post.copy_to(&holder(0)).await.end(), "sent");
         assert_eq!(post.outcomes(copy.id).await, ["accepted"]);
     }

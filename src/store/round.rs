@@ -1,0 +1,84 @@
+//! A round: the ends of some messages and the gates of others in one transaction, so that a sender whose next message
+//! is offered already pays one commit for both.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sqlx::{Connection, PgConnection, PgPool};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::{
+    Moment, Result,
+    clock::database_now,
+    gate::{GateAnswer, GateRequest, open_in},
+    settle::{Settled, Settlement, settle_in},
+};
+
+/// What one sender hands in: how its last message ended, and the next that wants to begin.
+#[derive(Debug, Default)]
+pub struct Paper {
+    /// How a message ended.
+    pub settlement: Option<Settlement>,
+    /// Who wants to begin; not before the settlement is written.
+    pub request: Option<GateRequest>,
+}
+
+/// What came of one paper.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Handled {
+    /// What the settlement made; `None`: somebody else is at it just now, settle it again.
+    pub settled: Option<Settled>,
+    /// What the gate says.
+    pub answer: Option<GateAnswer>,
+}
+
+/// Longest time for one round, which waits for nobody: a connection that says nothing for so long is dead.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Settles first and opens gates then: a fault of the transport that is settled here shuts the gates.
+pub async fn go_round(
+    pool: &PgPool,
+    boot_id: Uuid,
+    papers: &[Paper],
+    max_attempts: u32,
+    moment_at: impl Fn(DateTime<Utc>) -> Moment,
+) -> Result<Vec<Handled>> {
+    let mut connection = pool.acquire().await?;
+    if let Ok(result) = timeout(LIMIT, go(&mut connection, boot_id, papers, max_attempts, moment_at)).await {
+        return result;
+    }
+    // Nobody knows what it would say next.
+    drop(connection.detach());
+    Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()).into())
+}
+
+async fn go(
+    connection: &mut PgConnection,
+    boot_id: Uuid,
+    papers: &[Paper],
+    max_attempts: u32,
+    moment_at: impl Fn(DateTime<Utc>) -> Moment,
+) -> Result<Vec<Handled>> {
+    let mut transaction = connection.begin().await?;
+    let moment = moment_at(database_now(&mut *transaction).await?);
+    let settlements: Vec<&Settlement> = papers.iter().filter_map(|paper| paper.settlement.as_ref()).collect();
+    let mut settled = settle_in(&mut transaction, &settlements, max_attempts, moment.now).await?.into_iter();
+    let mut handled: Vec<Handled> = papers
+        .iter()
+        .map(|paper| Handled {
+            settled: paper.settlement.as_ref().and_then(|_| settled.next().flatten()),
+            answer: paper.request.as_ref().map(|_| GateAnswer::Busy),
+        })
+        .collect();
+    let may_ask = |paper: &Paper, result: &Handled| paper.settlement.is_none() || result.settled.is_some();
+    let asking: Vec<usize> = (0..papers.len()).filter(|i| may_ask(&papers[*i], &handled[*i])).collect();
+    let requests: Vec<&GateRequest> = asking.iter().filter_map(|i| papers[*i].request.as_ref()).collect();
+    let answers = open_in(&mut transaction, boot_id, &requests, moment).await?;
+    transaction.commit().await?;
+    let asked = asking.into_iter().filter(|i| papers[*i].request.is_some());
+    for (place, answer) in asked.zip(answers) {
+        handled[place].answer = Some(answer);
+    }
+    Ok(handled)
+}

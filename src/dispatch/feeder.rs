@@ -33,6 +33,9 @@ const PROBE_LIMIT: Duration = Duration::from_secs(8);
 /// How often to look whether a suspect is still held.
 const SUSPECT_LOOK: Duration = Duration::from_millis(5);
 
+/// As many are leased at once even for a single sender, so that its next message is there when the last is under way.
+const BATCH_MIN: i64 = 8;
+
 /// Shortest wait before the breaker is looked at again.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 
@@ -225,7 +228,7 @@ impl Feeder {
 
     /// How many to lease at once: few right after the transport came back, so that it is not overrun.
     fn batch(&self, since: Option<Duration>) -> i64 {
-        let usual = self.rules.concurrency as i64 * 2;
+        let usual = (self.rules.concurrency as i64 * 2).max(BATCH_MIN);
         let doublings = since.map_or(u64::MAX, |since| since.as_secs());
         if doublings >= 16 { usual } else { usual.min(1 << doublings) }
     }

@@ -74,7 +74,25 @@ async fn killed_after_the_lease_it_is_sent_by_another() {
     assert!(files(folder.path()).is_empty());
     take_over(&post, folder.path()).await;
     assert_eq!(check(&post, folder.path()).await, 0);
-    assert_eq!(post.count("SELECT sum(lost_owners) FROM deliveries").await, 4);
+    assert_eq!(post.count("SELECT sum(lost_owners) FROM deliveries").await, 5);
+}
+
+#[tokio::test]
+async fn what_may_be_killing_its_owners_goes_alone_so_that_its_neighbours_are_not_held() {
+    let (post, folder) = posts(5).await;
+    post.execute("UPDATE deliveries SET lost_owners = 2").await;
+    let lock = post.lock("LOCK TABLE permit_types IN ACCESS EXCLUSIVE MODE").await;
+    let child = Dispatching::start(&post.url, folder.path(), 2, MINUTE);
+    someone_waits(&post, "SELECT count(*) FROM deliveries WHERE lease_token IS NOT NULL").await;
+    child.kill();
+    lock.release().await;
+    take_over(&post, folder.path()).await;
+    assert_eq!(
+        post.count("SELECT count(*) FROM deliveries WHERE state = 'held' AND reason_code = 'owner_died'").await,
+        1
+    );
+    assert_eq!(post.count("SELECT count(*) FROM deliveries WHERE state = 'sent'").await, 4);
+    post.check().await;
 }
 
 #[tokio::test]

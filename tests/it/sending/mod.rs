@@ -1,6 +1,7 @@
 //! Sending from end to end: real dispatchers with mail by SMTP, a real database, and a scripted server. Every test
 //! ends by comparing the server's ledger with the database ([`agrees`]).
 
+mod chain;
 mod faults;
 mod happy;
 mod outages;

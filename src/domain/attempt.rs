@@ -1,5 +1,7 @@
 //! Attempts: one try to hand one delivery over, and what its outcome makes of the delivery.
 
+use std::time::Duration;
+
 use super::{delivery::DeliveryState, words};
 
 words! {
@@ -72,6 +74,8 @@ words! {
 
 /// Reason of an attempt whose process died after the gate; its owner may still replace it.
 pub const OWNER_LOST: &str = "owner_lost";
+/// How long a server has for its reply to the final dot; RFC 5321, 4.5.3.2.6, lets it take ten minutes.
+pub const REPLY_LIMIT: Duration = Duration::from_mins(10);
 /// Reason of an attempt that an orderly stop cut off.
 pub const STOPPED: &str = "stopped";
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::domain::attempt::REPLY_LIMIT;
+
 /// A limit for every phase. The defaults are those of RFC 5321, 4.5.3.2; too short a limit after the dot makes
 /// outcomes that nobody can know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,7 @@ impl Default for Limits {
             rcpt: seconds(300),
             data: seconds(120),
             block: seconds(180),
-            dot: seconds(600),
+            dot: REPLY_LIMIT,
             quit: seconds(2),
             idle: seconds(10),
             messages: 500,

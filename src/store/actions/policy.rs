@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{
     ActionRules,
     open::{lock, read},
-    resolve::resolve_locked,
+    resolve::{owner_may_wait, resolve_locked},
 };
 use crate::{
     domain::{attempt::Resolution, delivery::DeliveryState},
@@ -20,7 +20,8 @@ const BATCH: i64 = 100;
 const POLICY: &str = "policy";
 
 /// Resolves as not delivered, by `policy`, every ambiguous attempt that ended more than `older_than` ago and may still
-/// be sent again; says how many. What may not go any more stays ambiguous until somebody finds out.
+/// be sent again; says how many. What may not go any more stays ambiguous until somebody finds out; what a lost owner
+/// may still be waiting for is looked at again the next time.
 pub async fn resolve_by_policy(
     connection: &mut PgConnection,
     older_than: TimeDelta,
@@ -75,6 +76,9 @@ async fn resolve_batch(
         }
         let old = still_unresolved(&mut transaction, *notice, older_than, rules).await?;
         for copy in opened.in_states(&[DeliveryState::Ambiguous]).into_iter().filter(|copy| old.contains(&copy.id)) {
+            if owner_may_wait(&mut transaction, copy.id).await?.is_some() {
+                continue;
+            }
             let words = (reason, POLICY);
             resolve_locked(&mut transaction, &opened, copy, Resolution::NotDelivered, words, rules).await?;
             tracing::warn!(notice_key = opened.key, "an ambiguous message is sent again, as AMBIGUOUS_POLICY says");

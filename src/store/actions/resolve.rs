@@ -1,5 +1,6 @@
 //! `resolve`: somebody found out whether an ambiguous copy had been accepted.
 
+use chrono::{SecondsFormat, TimeDelta};
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
@@ -10,7 +11,7 @@ use super::{
 };
 use crate::{
     domain::{
-        attempt::Resolution,
+        attempt::{OWNER_LOST, REPLY_LIMIT, Resolution},
         delivery::{Channel, DeliveryState},
         notice::{NoticeState, ReasonCode},
     },
@@ -36,7 +37,7 @@ pub struct Resolving<'r> {
 
 /// Writes the resolution beside the attempt's outcome. Delivered, the copy is sent; not delivered, it is pending and
 /// goes through the gate like any other (held, if a person holds the notice), or superseded when the notice or its
-/// address is no longer current.
+/// address is no longer current. Not delivered is refused while the owner may still get the reply.
 pub async fn resolve(
     connection: &mut PgConnection,
     notice: Uuid,
@@ -46,6 +47,11 @@ pub async fn resolve(
     let mut transaction = connection.begin().await?;
     let opened = open(&mut transaction, notice).await?;
     let copy = choose(&opened, resolving.delivery)?;
+    if resolving.outcome == Resolution::NotDelivered
+        && let Some(wait) = owner_may_wait(&mut transaction, copy.id).await?
+    {
+        return Err(too_early(wait, rules));
+    }
     let words = (words::reason(resolving.reason)?, words::by(resolving.by)?);
     let state = resolve_locked(&mut transaction, &opened, copy, resolving.outcome, words, rules).await?;
     transaction.commit().await?;
@@ -84,6 +90,42 @@ pub(super) async fn resolve_locked(
     let state = conclude(connection, opened.id).await?;
     tracing::info!(notice_key = opened.key, outcome = outcome.as_str(), state = state.as_str(), "resolved");
     Ok(state)
+}
+
+/// How long the lost owner of an ambiguous copy may still be in conversation with the server; `None`: not any more.
+///
+/// An owner that was only slow or stopped wrote its dot within half a lease of its last renewal, or never; since then
+/// the server may take ten minutes to accept. To say before that nothing was delivered would be to send twice by our
+/// own doing.
+///
+/// All of this runs in real time, so the row of the process is asked, by the database's clock: business time may have
+/// been moved by another `CLOCK`, or stand still, and would then allow it too early or never. It is the last renewal
+/// that counts and not the start of the attempt, for a body may be on its way for long under an owner that lives. One
+/// that ended in order waited for its replies or dropped its connections.
+pub(super) async fn owner_may_wait(connection: &mut PgConnection, delivery: Uuid) -> Result<Option<TimeDelta>> {
+    let seconds = sqlx::query_scalar!(
+        r#"SELECT ceil(extract(epoch FROM p.renewed_at + make_interval(secs => p.lease_seconds + $3::float8)
+                                          - clock_timestamp()))::bigint AS "seconds!"
+           FROM attempts a JOIN processes p ON p.boot_id = a.boot_id
+           WHERE a.delivery_id = $1 AND a.outcome = 'ambiguous' AND a.reason = $2 AND a.resolution IS NULL
+             AND p.ended_at IS NULL"#,
+        delivery,
+        OWNER_LOST,
+        REPLY_LIMIT.as_secs_f64(),
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(seconds.filter(|seconds| *seconds > 0).map(TimeDelta::seconds))
+}
+
+/// Says when in business time, as all other times are shown, and how long that is, which holds where it stands still.
+fn too_early(wait: TimeDelta, rules: &ActionRules<'_>) -> StoreError {
+    let from = (rules.moment.now + wait).to_rfc3339_opts(SecondsFormat::Secs, true);
+    let minutes = (wait.num_seconds() + 59) / 60;
+    StoreError::WrongState(format!(
+        "the process that was sending it may only be slow, and the mail server may still accept it; `not_delivered` \
+         is possible from {from} on, in {minutes} min, and `delivered` at once"
+    ))
 }
 
 /// Which ambiguous copy is meant.

@@ -8,11 +8,12 @@ use permit_notifier::{
     store::{
         StoreError,
         actions::{ActionRules, Resolving, hold, resolve, resolve_by_policy, send_copy},
+        recovery::recover,
     },
 };
 use uuid::Uuid;
 
-use super::{Office, TODAY, day, hours, invalid, on, today, wrong_state};
+use super::{Flight, Office, TODAY, day, hours, invalid, on, today, wrong_state};
 
 fn found(outcome: Resolution) -> Resolving<'static> {
     Resolving { delivery: None, outcome, reason: "the holder called", by: "ann@example.org" }
@@ -133,15 +134,73 @@ async fn the_policy_resends_what_is_old_and_may_still_go() {
     assert!(office.ask("SELECT resolution_reason FROM attempts").await.contains("4 hours"));
 }
 
+/// A notice whose owner was taken for dead in the midst of sending, with no sign of life for so many minutes (at least
+/// the ten of its lease).
+async fn lost(office: &Office, number: &str, silent_minutes: u32) -> (Uuid, Flight) {
+    let notice = office.pending(number).await;
+    let flight = office.send(notice).await;
+    silent(office, silent_minutes).await;
+    recover(&mut office.connect().await, today().moment.now).await.unwrap();
+    assert_eq!(office.attempts(notice).await, "1 ambiguous");
+    (notice, flight)
+}
+
+async fn silent(office: &Office, minutes: u32) {
+    office.run(&format!("UPDATE processes SET renewed_at = clock_timestamp() - interval '{minutes} minutes'")).await;
+}
+
+#[tokio::test]
+async fn what_a_lost_owner_left_is_not_denied_while_it_may_still_wait_for_the_reply() {
+    let office = Office::new().await;
+    let (notice, _) = lost(&office, "1", 11).await;
+    let connection = &mut office.connect().await;
+    let why = wrong_state(resolve(connection, notice, found(Resolution::NotDelivered), &today()).await);
+    assert!(why.contains("from 2026-06-01T09:0") && why.contains("Z on, in 9 min,"), "{why}");
+    assert_eq!((office.attempts(notice).await, office.state(notice).await), ("1 ambiguous".into(), "ambiguous".into()));
+    // Business time may have been moved; the owner waits in real time.
+    wrong_state(resolve(connection, notice, found(Resolution::NotDelivered), &on("2026-06-03")).await);
+    let nobody = Resolving { by: "", ..found(Resolution::NotDelivered) };
+    wrong_state(resolve(connection, notice, nobody, &today()).await);
+    // And it may stand still.
+    silent(&office, 20).await;
+    resolve(connection, notice, found(Resolution::NotDelivered), &today()).await.unwrap();
+    assert_eq!(office.attempts(notice).await, "1 ambiguous not_delivered");
+    assert_eq!(office.state(notice).await, "pending");
+}
+
+#[tokio::test]
+async fn what_a_lost_owner_left_is_confirmed_at_once_and_denied_at_once_when_the_owner_ended_in_order() {
+    let office = Office::new().await;
+    let (notice, _) = lost(&office, "1", 11).await;
+    let connection = &mut office.connect().await;
+    resolve(connection, notice, found(Resolution::Delivered), &today()).await.unwrap();
+    assert_eq!(office.state(notice).await, "sent");
+    let (notice, _) = lost(&office, "2", 11).await;
+    office.run("UPDATE processes SET ended_at = clock_timestamp()").await;
+    resolve(connection, notice, found(Resolution::NotDelivered), &today()).await.unwrap();
+    assert_eq!(office.state(notice).await, "pending");
+}
+
+#[tokio::test]
+async fn the_policy_waits_for_a_lost_owner_too() {
+    let office = Office::new().await;
+    let (waits, _) = lost(&office, "1", 11).await;
+    let goes = office.ended("2", Outcome::Ambiguous).await;
+    let connection = &mut office.connect().await;
+    let moment = permit_notifier::store::Moment { now: today().moment.now + hours(2), today: day(TODAY) };
+    let later = ActionRules { moment, ..today() };
+    assert_eq!(resolve_by_policy(connection, hours(1), &later).await.unwrap(), 1);
+    assert_eq!((office.state(waits).await, office.state(goes).await), ("ambiguous".into(), "pending".into()));
+    silent(&office, 20).await;
+    assert_eq!(resolve_by_policy(connection, hours(1), &later).await.unwrap(), 1);
+    assert_eq!(office.state(waits).await, "pending");
+}
+
 #[tokio::test]
 async fn an_owner_that_was_only_slow_does_not_overwrite_a_resolution() {
     let office = Office::new().await;
-    let notice = office.pending("1").await;
-    let flight = office.send(notice).await;
-    office.run("UPDATE processes SET ended_at = now()").await;
-    let mut connection = office.connect().await;
-    permit_notifier::store::recovery::recover(&mut connection, today().moment.now).await.unwrap();
-    resolve(&mut connection, notice, found(Resolution::NotDelivered), &today()).await.unwrap();
+    let (notice, flight) = lost(&office, "1", 20).await;
+    resolve(&mut office.connect().await, notice, found(Resolution::NotDelivered), &today()).await.unwrap();
     office.settle(flight, Outcome::Accepted).await;
     assert_eq!(office.attempts(notice).await, "1 ambiguous not_delivered");
     assert_eq!(office.state(notice).await, "pending");

@@ -14,7 +14,7 @@ use super::{
 type Law = (&'static str, fn(&Sending, &World) -> bool);
 
 pub const ONE_EFFECTIVE: &str = "I2: a delivery has at most one effective attempt";
-pub const ONCE: &str = "twice only by a person's word against what had left the house";
+pub const ONCE: &str = "twice only by a person's word about a conversation that was over";
 pub const KNOWN: &str = "I3: what was accepted is sending, accepted or ambiguous";
 pub const RIGHT: &str = "I5: what was accepted was owed, and made from the present permit, at its gate";
 pub const RULES: &str = "no step breaks a rule about steps";
@@ -58,7 +58,9 @@ pub const SOMETIMES: &[Law] = &[
         world.deliveries().flat_map(|(_, d)| d.attempts()).any(|a| a.owner_lost && a.seen == Seen::Accepted)
     }),
     ("accepted twice, because a person denied what had been accepted", |_, world| twice(world, Truth::Accepted)),
-    ("accepted twice, because a person denied what was still under way", |_, world| twice(world, Truth::UnderWay)),
+    ("accepted twice, because a person denied what a broken conversation had left behind", |_, world| {
+        twice(world, Truth::LeftBehind)
+    }),
 ];
 
 pub fn all() -> Vec<Property<Sending>> {
@@ -66,11 +68,13 @@ pub fn all() -> Vec<Property<Sending>> {
     always.chain(SOMETIMES.iter().map(|(name, law)| Property::sometimes(name, *law))).collect()
 }
 
-/// The mail server's ledger has a delivery once; more often only beside attempts that a person denied while they had
-/// been accepted or could still be: a true "not delivered" never leads to a second message.
+/// The mail server's ledger has a delivery once; more often only beside attempts that a person denied when their
+/// conversation was over, and they had been accepted or the server still had them. Neither a true "not delivered" nor
+/// one that the program should not have taken yet ever leads to a second message.
 fn accepted_once(delivery: &Delivery) -> bool {
     let accepted = || delivery.attempts().filter(|attempt| attempt.seen == Seen::Accepted);
-    let denied = |a: &&Attempt| a.resolution == Some(Resolution::NotDelivered) && a.truth != Some(Truth::NeverSent);
+    let over = |truth: Option<Truth>| matches!(truth, Some(Truth::LeftBehind | Truth::Accepted));
+    let denied = |a: &&Attempt| a.resolution == Some(Resolution::NotDelivered) && over(a.truth);
     accepted().count() <= 1 + accepted().filter(denied).count()
 }
 

@@ -5,6 +5,10 @@
 //! Two rules of the model the code must have as well: a lease needs a living row, and the gate compares the
 //! notice's period with the permit's. Two tests show what happens without them.
 //!
+//! One thing is taken on trust: a server decides about a message within the ten minutes that RFC 5321 gives it. One that
+//! takes longer, or that still has a message when the connection breaks, can be made to send twice by a person's word,
+//! as with every sender of mail (RFC 1047).
+//!
 //! Left out: `send_by`, suppression, the breaker, letters, bounces, cancelling. Each either ends a delivery at the
 //! gate the way superseding does, or comes after the send.
 
@@ -15,13 +19,13 @@ mod world;
 
 use std::{collections::BTreeSet, thread};
 
-use permit_notifier::domain::delivery::DeliveryState as S;
+use permit_notifier::domain::{attempt::Resolution, delivery::DeliveryState as S};
 use stateright::{Checker as _, HasDiscoveries, Model as _, Path};
 
 use graph::Graph;
 use laws::{ALIVE, DEATHS, KNOWN, MATCH, ONCE, ONE_EFFECTIVE, RIGHT, RULES};
 use steps::{Rule, Sending, Step};
-use world::Budget;
+use world::{Budget, Seen};
 
 /// One renewal, which may be changed back; one word of a person.
 const QUIET: Budget = Budget { renewals: 1, moves: 0, crashes: [0, 0], lapses: [0, 0], troubles: 0, words: 1 };
@@ -84,7 +88,7 @@ fn tell((name, budget): &(&str, Budget)) -> BTreeSet<(S, S)> {
 
 #[test]
 fn the_checker_counts_as_many_states_and_reaches_what_must_be_possible() {
-    let model = Sending { budget: Budget { lapses: [1, 0], ..QUIET }, without: &[] };
+    let model = Sending { budget: Budget { lapses: [1, 0], troubles: 1, ..QUIET }, without: &[] };
     let checker = model.checker().spawn_bfs().join();
     checker.assert_properties();
     assert_eq!(checker.unique_state_count(), Graph::of(&model).worlds.len());
@@ -152,6 +156,21 @@ fn a_settle_that_looks_at_the_delivery_tells_lies() {
 fn sending_again_what_a_dead_process_left_sends_twice() {
     assert!(breach(KNOWN, SLOW_OWNER, &[Rule::OwnerLost]).is_some());
     assert!(breach(ONCE, SLOW_OWNER, &[Rule::OwnerLost]).is_some());
+}
+
+/// A process that was only slow or stopped is taken for dead after its dot. Denied at once, its message is sent again
+/// and accepted, and then the server takes the first one too.
+#[test]
+fn denying_what_may_still_be_under_way_sends_twice_by_our_own_doing() {
+    let budget = Budget { renewals: 0, lapses: [1, 0], ..QUIET };
+    assert!(breach(ONCE, budget, &[]).is_none());
+    let steps = breach(ONCE, budget, &[Rule::DenyOver]).expect("a counterexample");
+    let denied = steps.iter().position(|step| matches!(step, Step::Resolve(_, _, Resolution::NotDelivered)));
+    let lost = steps.iter().position(|step| matches!(step, Step::RecoverAttempt(..)));
+    let accepted: Vec<usize> =
+        (0..steps.len()).filter(|at| matches!(steps[*at], Step::Decide(_, _, Seen::Accepted))).collect();
+    assert!(lost < denied && accepted.iter().all(|at| Some(*at) > denied), "{steps:?}");
+    assert_eq!(accepted.len(), 2, "{steps:?}");
 }
 
 /// One lapse is counted as many deaths: what was leased under a dead row is recovered, and leased under it again.

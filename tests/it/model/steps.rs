@@ -45,6 +45,8 @@ pub enum Rule {
     SettleByAttempt,
     /// What a dead process left open is ambiguous, not free to be sent again.
     OwnerLost,
+    /// Nobody says "not delivered" of what a dead process left until its conversation is surely over.
+    DenyOver,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -331,7 +333,7 @@ impl Sending {
                 judge(world);
                 Some(())
             }
-            Step::Resolve(copy, slot, said) => resolve(world, copy, slot, said),
+            Step::Resolve(copy, slot, said) => self.resolve(world, copy, slot, said),
             Step::Retry(copy) => {
                 word(world)?;
                 restore(world, copy, DeliveryState::Failed)
@@ -442,6 +444,40 @@ impl Sending {
             world.become_(handle.copy, outcome.delivery_state(superseded, exhausted));
         }
         if answered { go(world, w, Task::Idle) } else { Some(()) }
+    }
+
+    /// A person's word, or the policy's. "Not delivered" of what a dead process left waits so long after its last sign
+    /// of life that the server has had its time to decide: no dot is written later, and what was under way no longer
+    /// is.
+    fn resolve(&self, world: &mut World, copy: usize, slot: usize, resolution: Resolution) -> Option<()> {
+        let attempt = world.copies[copy]?.attempts[slot]?;
+        if attempt.outcome != Outcome::Ambiguous || attempt.resolution.is_some() {
+            return None;
+        }
+        let truth = match attempt.seen {
+            Seen::UnderWay if attempt.owner_lost => Truth::Talking,
+            Seen::UnderWay => Truth::LeftBehind,
+            Seen::Accepted => Truth::Accepted,
+            Seen::Nothing | Seen::Deferred | Seen::Rejected => Truth::NeverSent,
+        };
+        if resolution == Resolution::NotDelivered {
+            if self.keeps(Rule::DenyOver) && truth == Truth::Talking {
+                return None;
+            }
+            word(world)?;
+        }
+        let left = !world.on_permit(copy);
+        let place = world.attempt(Try { copy, slot, life: Life { worker: 0, number: 0 } });
+        (place.resolution, place.truth) = (Some(resolution), Some(truth));
+        if world.delivery(copy).state != DeliveryState::Ambiguous {
+            world.blame(Fault::ResolvedTwice);
+        }
+        let next = match resolution {
+            Resolution::Delivered => DeliveryState::Sent,
+            Resolution::NotDelivered => Outcome::NotSent.delivery_state(world.superseded || left, false),
+        };
+        world.become_(copy, next);
+        Some(())
     }
 
     fn recover_attempt(&self, world: &mut World, copy: usize, slot: usize) -> Option<()> {
@@ -648,33 +684,6 @@ fn follow_addresses(world: &mut World) {
     if !world.copies.iter().flatten().any(keeps) {
         wake_or_make(world);
     }
-}
-
-fn resolve(world: &mut World, copy: usize, slot: usize, resolution: Resolution) -> Option<()> {
-    let attempt = world.copies[copy]?.attempts[slot]?;
-    if attempt.outcome != Outcome::Ambiguous || attempt.resolution.is_some() {
-        return None;
-    }
-    if resolution == Resolution::NotDelivered {
-        word(world)?;
-    }
-    let left = !world.on_permit(copy);
-    let place = world.attempt(Try { copy, slot, life: Life { worker: 0, number: 0 } });
-    place.resolution = Some(resolution);
-    place.truth = Some(match place.seen {
-        Seen::UnderWay => Truth::UnderWay,
-        Seen::Accepted => Truth::Accepted,
-        _ => Truth::NeverSent,
-    });
-    if world.delivery(copy).state != DeliveryState::Ambiguous {
-        world.blame(Fault::ResolvedTwice);
-    }
-    let next = match resolution {
-        Resolution::Delivered => DeliveryState::Sent,
-        Resolution::NotDelivered => Outcome::NotSent.delivery_state(world.superseded || left, false),
-    };
-    world.become_(copy, next);
-    Some(())
 }
 
 /// A person's retry of what failed, or release of what is held.

@@ -51,7 +51,10 @@ pub enum Seen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Truth {
     NeverSent,
-    UnderWay,
+    /// Its owner had seen the conversation end without a reply; the server was still at it.
+    LeftBehind,
+    /// Nobody had seen the conversation end: its owner was lost, and could still be waiting for the reply.
+    Talking,
     Accepted,
 }
 

@@ -71,8 +71,9 @@ pub trait Mailer: Send + Sync + fmt::Debug {
 /// 6. Futures are awaited to their end. They keep their own time limits; dropping one midway leaves an attempt
 ///    that nobody knows the outcome of. The session gives up the connection of a future that was dropped.
 /// 7. A session that doubts its connection drops it by itself and opens another at the next offer; a transport
-///    fault is reported, never retried inside. Only a connection that the server had given up while it was idle is
-///    replaced without a word, before anything of the message was sent.
+///    fault is reported, never retried inside. Only a connection that the server had given up while it was idle, or
+///    gives up at the first command of another message, is replaced without a word, once, before anything of the
+///    message was taken.
 pub trait Session: Send + Sync {
     /// Opens what has to be open before the first message, if it is not. `offer` does so by itself; this is for a
     /// caller who must know when the message itself begins.

@@ -22,8 +22,11 @@ pub(super) struct Refusal {
     pub(super) after: After,
     /// The server mixed up replies to commands that were sent together.
     pub(super) mixed_up: bool,
-    /// The server said nothing at all about this message.
+    /// The server said nothing about this message: not a word, or a goodbye.
     pub(super) silent: bool,
+    /// The server gave up a used connection when MAIL came, as many do after some time or some messages: worth a new
+    /// connection.
+    pub(super) parted: bool,
 }
 
 /// What can be done with the connection.
@@ -54,7 +57,7 @@ impl Sent {
 
 impl Refusal {
     pub(super) fn gone(ended: Ended) -> Self {
-        Self { ended, after: After::Gone, mixed_up: false, silent: false }
+        Self { ended, after: After::Gone, mixed_up: false, silent: false, parted: false }
     }
 
     pub(super) fn idle(ended: Ended) -> Self {
@@ -76,9 +79,24 @@ impl Refusal {
         Self { after: After::Gone, ..self }
     }
 
+    /// The same, at MAIL; on a connection that was `used` before, the server may only have had enough of it.
+    pub(super) fn at_mail(self, used: bool) -> Self {
+        let left = match self.ended.smtp_code {
+            Some(code) => is_parting(code),
+            None => self.ended.reason.as_deref() == Some(judge::CONNECTION_LOST),
+        };
+        Self { silent: self.silent || left, parted: left && used, ..self }
+    }
+
     /// By a reply of which nobody knows which command it answers: no reason to give a message up.
     pub(super) fn mixed_up(self) -> Self {
-        let ended = Ended { outcome: Outcome::NotSent, ..self.ended.because(judge::UNEXPECTED_REPLY) };
-        Self { ended, after: After::Gone, mixed_up: true, silent: self.silent }
+        let Self { ended, silent, parted, .. } = self;
+        let ended = Ended { outcome: Outcome::NotSent, ..ended.because(judge::UNEXPECTED_REPLY) };
+        Self { ended, after: After::Gone, mixed_up: true, silent, parted }
     }
+}
+
+/// Whether a server that replies so is about to leave, whatever it was asked.
+pub(super) fn is_parting(code: u16) -> bool {
+    matches!(code, 221 | 421)
 }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{
     Limits,
-    came_to::{After, Refusal, Sent, Stage},
+    came_to::{After, Refusal, Sent, Stage, is_parting},
     connect::Offers,
     judge,
     reply::Reply,
@@ -45,6 +45,8 @@ pub(super) struct Connection {
     pub(super) tls: Option<String>,
     limits: Limits,
     messages: u32,
+    /// A sender was named on it before.
+    used: bool,
     /// MAIL was taken and no message followed: RSET is due before the next.
     in_transaction: bool,
     idle_since: Instant,
@@ -53,7 +55,7 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new(stream: Stream, offers: Offers, tls: Option<String>, limits: Limits) -> Self {
         let idle_since = Instant::now();
-        Self { stream, offers, tls, limits, messages: 0, in_transaction: false, idle_since }
+        Self { stream, offers, tls, limits, messages: 0, used: false, in_transaction: false, idle_since }
     }
 
     /// Waits for the next message from now on.
@@ -114,15 +116,17 @@ impl Connection {
     /// Everything before the gate. `together`: in one write, DATA too.
     pub(super) async fn offer(&mut self, envelope: &Envelope, together: bool) -> Result<Stage, Refusal> {
         let (mail, rcpt) = self.commands(envelope).map_err(Refusal::idle)?;
+        let used = std::mem::replace(&mut self.used, true);
         if together {
             let group = format!("{mail}{rcpt}{Data}");
             let written = self.stream.write(group.as_bytes(), self.limits.block).await;
-            written.map_err(|error| Refusal::gone(judge::broken(Phase::Mail, error)))?;
-            return self.envelope_replies(true).await.map(|()| Stage::Data);
+            written.map_err(|error| Refusal::gone(judge::broken(Phase::Mail, error)).at_mail(used))?;
+            return self.envelope_replies(true, used).await.map(|()| Stage::Data);
         }
-        let reply = self.command(Phase::Mail, &mail, self.limits.mail).await.map_err(Refusal::gone)?;
+        let reply = self.command(Phase::Mail, &mail, self.limits.mail).await;
+        let reply = reply.map_err(|ended| Refusal::gone(ended).at_mail(used))?;
         if reply.code != 250 {
-            return Err(Refusal::by(Phase::Mail, &reply));
+            return Err(Refusal::by(Phase::Mail, &reply).at_mail(used));
         }
         self.in_transaction = true;
         let reply = self.command(Phase::Rcpt, &rcpt, self.limits.rcpt).await.map_err(Refusal::gone)?;
@@ -160,8 +164,8 @@ impl Connection {
     }
 
     /// The replies to MAIL, RCPT and DATA that were sent together. `first`: nothing was sent before them in the
-    /// same write, so a MAIL without a reply says nothing about sending together.
-    async fn envelope_replies(&mut self, first: bool) -> Result<(), Refusal> {
+    /// same write, so a MAIL without a reply says nothing about sending together. `used`: a sender was named before.
+    async fn envelope_replies(&mut self, first: bool, used: bool) -> Result<(), Refusal> {
         let lost = |phase, error: Broken, late: bool| {
             let mixed_up = late && error.why != Why::Lost;
             Refusal { mixed_up, ..Refusal::gone(judge::broken(phase, error)) }
@@ -173,10 +177,11 @@ impl Connection {
             Some(refusal) => refusal.mixed_up(),
         };
         let mail = self.stream.reply(self.limits.mail).await;
-        let mail = mail.map_err(|error| Refusal { silent: true, ..lost(Phase::Mail, error, !first) })?;
+        let mail = mail.map_err(|error| Refusal { silent: true, ..lost(Phase::Mail, error, !first) }.at_mail(used))?;
         let mut refusal = (mail.code != 250).then(|| Refusal::by(Phase::Mail, &mail));
         if let Some(refusal) = refusal.take_if(|refusal| refusal.after == After::Gone) {
-            return Err(if mail.code == 421 { refusal } else { Refusal { silent: true, ..refusal.mixed_up() } });
+            let refusal = if is_parting(mail.code) { refusal } else { Refusal { silent: true, ..refusal.mixed_up() } };
+            return Err(refusal.at_mail(used));
         }
         self.in_transaction = true;
         // After a refusal the other replies are only read to stay in step.
@@ -300,9 +305,9 @@ impl Connection {
     }
 
     async fn next_replies(&mut self, sent: Sent) -> Sent {
-        match self.envelope_replies(false).await {
+        match self.envelope_replies(false, true).await {
             Ok(()) => Sent { next: Some(Ok(())), after: After::Offered, ..sent },
-            Err(Refusal { ended, after, mixed_up, silent }) => {
+            Err(Refusal { ended, after, mixed_up, silent, parted: _ }) => {
                 Sent { next: (!silent).then_some(Err(ended)), after, mixed_up, ..sent }
             }
         }

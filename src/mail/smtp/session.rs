@@ -68,6 +68,10 @@ impl SmtpSession {
         connection.is_ready().await.then_some(connection)
     }
 
+    fn may_pipeline(&self, connection: &Connection) -> bool {
+        connection.pipelines() && self.server.may_pipeline()
+    }
+
     fn put_back(&self, mut connection: Connection) {
         connection.rest();
         let mut place = lock(&self.shelf);
@@ -96,8 +100,14 @@ impl SmtpSession {
             Some(connection) => connection,
             None => super::connect::open(&self.server, &mut Vec::new()).await?,
         };
-        let together = connection.pipelines() && self.server.may_pipeline();
-        match connection.offer(envelope, together).await {
+        let mut offered = connection.offer(envelope, self.may_pipeline(&connection)).await;
+        if offered.as_ref().is_err_and(|refusal| refusal.parted) {
+            // A new connection shows whether the server is there; what it says then is what counts.
+            tracing::debug!("the mail server gave up a used connection at MAIL; another is opened");
+            connection = super::connect::open(&self.server, &mut Vec::new()).await?;
+            offered = connection.offer(envelope, self.may_pipeline(&connection)).await;
+        }
+        match offered {
             Ok(stage) => {
                 self.offered = Some(Offered { connection, stage, envelope: envelope.clone() });
                 Ok(())
@@ -123,7 +133,7 @@ impl SmtpSession {
             return Ended::new(Outcome::NotSent, Phase::Mail).because(NOT_OFFERED).into();
         };
         let Offered { mut connection, stage, .. } = offered;
-        let together = connection.pipelines() && !connection.is_last() && self.server.may_pipeline();
+        let together = self.may_pipeline(&connection) && !connection.is_last();
         let next = next.filter(|_| together);
         let sent = connection.transmit(stage, &message.bytes, next, may_finish).await;
         self.server.note(sent.mixed_up);

@@ -160,6 +160,33 @@ async fn a_fault_at_mail_is_the_transports_and_costs_the_notice_nothing() {
     post.check_states().await;
 }
 
+#[tokio::test]
+async fn a_server_that_leaves_after_each_message_costs_no_attempt_and_opens_no_breaker() {
+    const NOTICES: usize = 12;
+    let acts = [
+        Act::Cut,
+        Act::Reset,
+        Act::SayThenCut("421 4.7.0 enough for one connection\r\n"),
+        Act::Say("421 4.4.2 idle too long\r\n"),
+        Act::SayThenCut("221 2.0.0 bye\r\n"),
+    ];
+    for (act, pipelining) in acts.iter().flat_map(|act| [(act, true), (act, false)]) {
+        let post = Postbox::open().await;
+        due(&post, NOTICES).await;
+        let server = server_that(pipelining, vec![Rule::new(At::Mail, act.clone()).for_message(1)]);
+        let (report, is_down) = post.dispatch_with(hasty(&server)).await;
+        assert_eq!((report.accepted, report.not_sent, is_down), (NOTICES as u64, 0, false), "{act:?} {pipelining}");
+        let attempts = post.attempts().await;
+        assert_eq!(attempts.len(), NOTICES, "{act:?} {pipelining}");
+        assert!(attempts.iter().all(|attempt| attempt.outcome == "accepted"), "{attempts:?}");
+        let opened = "SELECT count(*) FROM transport WHERE paused_until IS NOT NULL OR closed_at IS NOT NULL";
+        assert_eq!(post.count(opened).await, 0, "{act:?} {pipelining}");
+        assert_eq!(server.accepted().len(), NOTICES);
+        assert_eq!(server.connections(), NOTICES, "one for each message");
+        agrees(&post, &server).await;
+    }
+}
+
 fn server_that(pipelining: bool, rules: Vec<Rule>) -> SmtpServer {
     use crate::support::smtp_server::Behaviour;
     SmtpServer::start(Behaviour { pipelining, rules, ..Behaviour::default() })

@@ -88,7 +88,6 @@ async fn a_cut_after_the_dot_leaves_the_next_message_certainly_unsent() {
 async fn the_next_message_has_an_end_of_its_own() {
     for (at, act, expected) in [
         (At::Mail, Act::Say("451 4.3.0 later\r\n"), "not_sent fault mail - 451"),
-        (At::Mail, Act::SayThenCut("421 4.7.0 enough\r\n"), "not_sent fault mail - 421"),
         (At::Rcpt, Act::Say("550 5.1.1 nobody\r\n"), "rejected rcpt - 550"),
         (At::Rcpt, Act::Cut, "not_sent rcpt connection_lost -"),
         (At::Data, Act::Say("451 4.3.0 later\r\n"), "deferred data - 451"),

@@ -32,6 +32,98 @@ async fn an_idle_connection_that_the_server_gave_up_is_replaced_without_an_attem
     }
 }
 
+/// What servers do at the next MAIL of a connection that they want no more of.
+fn partings() -> [Act; 7] {
+    [
+        Act::Cut,
+        Act::Reset,
+        Act::SayThenCut("421 4.7.0 enough for one connection\r\n"),
+        Act::Say("421 4.4.2 idle too long\r\n"),
+        Act::SayThenCut("221 2.0.0 bye\r\n"),
+        Act::Say("221 2.0.0 bye\r\n"),
+        Act::SayThenCut("42"),
+    ]
+}
+
+#[tokio::test]
+async fn a_used_connection_that_the_server_gives_up_at_mail_is_replaced_without_an_attempt() {
+    for act in partings() {
+        for pipelining in [false, true] {
+            let rules = vec![Rule::new(At::Mail, act.clone()).for_message(1).once()];
+            let server = SmtpServer::start(Behaviour { pipelining, rules, ..Behaviour::default() });
+            let mailer = mailer(&server.url(), limits());
+            let mut session = mailer.session();
+            let (first, second) = (message("ann@bakery.example"), message("bob@bakery.example"));
+            let before = send(&mut *session, &first).await;
+            let after = send(&mut *session, &second).await;
+            assert_eq!(line(&after), "accepted dot - 250", "{act:?} {pipelining}");
+            assert_eq!(server.connections(), 2, "{act:?} {pipelining}");
+            assert_ledger_agrees(&server, &[(&first, &before), (&second, &after)]);
+            assert!(!mailer.sends_one_at_a_time(), "{act:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_next_message_at_whose_mail_the_server_leaves_is_offered_anew() {
+    for act in partings() {
+        let server = SmtpServer::with([Rule::new(At::Mail, act.clone()).for_message(1).once()]);
+        let mailer = mailer(&server.url(), limits());
+        let messages: Vec<_> = (0..3).map(|number| message(&format!("a{number}@bakery.example"))).collect();
+        let ends = super::send_all(&mut *mailer.session(), &messages).await;
+        assert_ledger_agrees(&server, &messages.iter().zip(&ends).collect::<Vec<_>>());
+        assert_eq!((server.accepted().len(), server.connections()), (3, 2), "{act:?}: {ends:?}");
+        assert!(!mailer.sends_one_at_a_time(), "{act:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_new_connection_that_is_given_up_at_mail_too_is_the_transports_fault() {
+    for (act, expected) in [
+        (Act::Cut, "not_sent fault mail connection_lost -"),
+        (Act::SayThenCut("421 4.7.0 enough\r\n"), "not_sent fault mail - 421"),
+        (Act::SayThenCut("221 2.0.0 bye\r\n"), "not_sent fault mail unexpected_reply 221"),
+    ] {
+        for pipelining in [false, true] {
+            let again = Rule::new(At::Mail, act.clone()).for_message(0).on_connection(1);
+            let rules = vec![Rule::new(At::Mail, act.clone()).for_message(1), again];
+            let server = SmtpServer::start(Behaviour { pipelining, rules, ..Behaviour::default() });
+            let mut session = session(&server);
+            assert_eq!(send(&mut *session, &message("ann@bakery.example")).await.outcome, Outcome::Accepted);
+            let ended = send(&mut *session, &message("bob@bakery.example")).await;
+            assert_eq!(line(&ended), expected, "{pipelining}");
+            assert_eq!((server.connections(), server.count("MAIL")), (2, 3), "once anew, {act:?} {pipelining}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_was_only_opened_is_no_used_one() {
+    let server = SmtpServer::with([Rule::new(At::Mail, Act::SayThenCut("421 4.7.0 not now\r\n"))]);
+    let mut session = session(&server);
+    session.ready().await.unwrap();
+    let ended = send(&mut *session, &message("ann@bakery.example")).await;
+    assert_eq!((line(&ended).as_str(), server.connections()), ("not_sent fault mail - 421", 1));
+}
+
+#[tokio::test]
+async fn a_used_connection_that_refuses_mail_or_does_not_answer_is_the_transports_fault_as_ever() {
+    for (act, expected) in [
+        (Act::Say("451 4.3.0 later\r\n"), "not_sent fault mail - 451"),
+        (Act::Say("550 5.7.1 not you\r\n"), "not_sent fault mail - 550"),
+        (Act::Stall, "not_sent fault mail timed_out -"),
+    ] {
+        for pipelining in [false, true] {
+            let rules = vec![Rule::new(At::Mail, act.clone()).for_message(1)];
+            let server = SmtpServer::start(Behaviour { pipelining, rules, ..Behaviour::default() });
+            let mut session = mailer(&server.url(), super::impatient()).session();
+            assert_eq!(send(&mut *session, &message("ann@bakery.example")).await.outcome, Outcome::Accepted);
+            let ended = send(&mut *session, &message("bob@bakery.example")).await;
+            assert_eq!((line(&ended).as_str(), server.connections()), (expected, 1), "{pipelining}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_refused_message_costs_a_reset_and_no_connection() {
     let rule = Rule::new(At::Rcpt, Act::Say("550 5.1.1 nobody\r\n")).for_recipient("bob@bakery.example");

@@ -57,7 +57,7 @@ impl Letter {
             smtp_code: ended.smtp_code.map(i32::from),
             enhanced_code: ended.enhanced_code.as_deref().map(storable),
             response: ended.response.as_deref().map(storable),
-            retry_after: None,
+            retry_after: ended.retry_after,
             probe: self.work.probe,
         }
     }

@@ -11,7 +11,7 @@ pub mod smtp;
 mod text;
 mod wording;
 
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt as _, future::BoxFuture};
 
@@ -167,6 +167,8 @@ pub struct Ended {
     pub enhanced_code: Option<String>,
     /// What the transport said: the server's reply, or the name of the file.
     pub response: Option<String>,
+    /// After how long the transport takes it again, if it says so.
+    pub retry_after: Option<Duration>,
 }
 
 impl Ended {
@@ -180,6 +182,7 @@ impl Ended {
             smtp_code: None,
             enhanced_code: None,
             response: None,
+            retry_after: None,
         }
     }
 

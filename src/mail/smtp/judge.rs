@@ -59,6 +59,7 @@ fn finish(mut ended: Ended, fault: bool, expected: bool, reply: &Reply) -> Ended
     ended.smtp_code = Some(reply.code);
     ended.enhanced_code = reply.enhanced_code();
     ended.response = Some(reply.text());
+    ended.retry_after = reply.retry_after();
     if expected { ended } else { ended.because(UNEXPECTED_REPLY) }
 }
 

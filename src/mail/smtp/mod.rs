@@ -16,6 +16,7 @@ pub mod reply;
 mod session;
 mod stream;
 mod tls;
+mod wait;
 
 use std::{
     fmt,

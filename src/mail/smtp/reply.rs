@@ -1,6 +1,6 @@
 //! Replies of a server, read from bytes as they come. What they mean is judged elsewhere.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 /// The longest line of a reply, and the longest reply, in bytes. RFC 5321 asks for 512 a line; some say more.
 const LINE_MAX: usize = 4 * 1024;
@@ -38,6 +38,12 @@ impl Reply {
             part.is_some_and(|part| (1..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
         };
         (class && number(parts.next()) && number(parts.next()) && parts.next().is_none()).then(|| word.to_owned())
+    }
+
+    /// After how long the server takes it again, if it refuses for now and its words say so; at most six hours.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let text = || String::from_utf8_lossy(&self.lines.join(&b' ')).into_owned();
+        if self.is_class(4) { super::wait::named_wait(&text()) } else { None }
     }
 
     /// The reply as one line of at most 2 KiB without control characters, each line with its code.

@@ -220,6 +220,21 @@ async fn a_reply_is_kept_as_one_short_clean_line_with_its_enhanced_code() {
 }
 
 #[tokio::test]
+async fn a_time_that_the_server_names_goes_with_a_refusal_for_now() {
+    for (at, act, expected) in [
+        (At::Rcpt, Act::Say("450 4.7.1 greylisted, try again in 5 minutes\r\n"), Some(300)),
+        (At::Dot, Act::Say("451 4.3.0 please try again in 90 seconds\r\n"), Some(90)),
+        (At::Mail, Act::SayThenCut("421 4.7.0 too fast, retry in 2 min\r\n"), Some(120)),
+        (At::Rcpt, Act::Say("450 4.7.1 greylisted\r\n"), None),
+        (At::Rcpt, Act::Say("550 5.7.1 blocked, try again in 5 minutes\r\n"), None),
+    ] {
+        let server = SmtpServer::with([Rule::new(at, act.clone())]);
+        let ended = send(&mut *super::session(&server), &message("ann@bakery.example")).await;
+        assert_eq!(ended.retry_after.map(|wait| wait.as_secs()), expected, "{act:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_message_that_is_not_fit_for_mail_is_not_begun() {
     let server = SmtpServer::start(Behaviour::default());
     let mut session = super::session(&server);

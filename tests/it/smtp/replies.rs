@@ -90,3 +90,54 @@ fn what_is_no_reply_is_none() {
     let endless = "250-x\r\n".repeat(20_000);
     assert!(read([endless.as_bytes()]).1.is_some());
 }
+
+#[test]
+fn a_time_to_wait_is_taken_only_from_words_that_ask_to_come_again() {
+    let seconds = |text: &str| one(&format!("{text}\r\n")).retry_after().map(|wait| wait.as_secs());
+    for (text, expected) in [
+        ("450 4.2.0 Greylisted, please try again in 300 seconds", 300),
+        ("450 4.7.1 <bob@x.example>: Recipient address rejected: Greylisted for 5 minutes", 300),
+        ("451 4.7.1 Greylisting in action, please come back in 60 sec.", 60),
+        ("451 4.7.1 Please try again after 5 min", 300),
+        ("452 Try again within 1 hour!", 3600),
+        ("421 4.7.0 Too many connections; retry after 30s", 30),
+        ("450 retry in 10min", 600),
+        ("450 Graylisted (for 2 minutes)", 120),
+        ("450-4.2.0 Greylisted\r\n450 4.2.0 Please wait for 90 seconds", 90),
+        ("450 TRY AGAIN IN 5 MINUTES", 300),
+        ("450 please retry the delivery in 2 hours", 7200),
+        ("451 temporarily deferred for 20 minutes due to load", 1200),
+        ("450 more than 10 messages in 60 seconds, try again in 15 minutes", 900),
+        ("450 try again in 24 hours", 21_600),
+        ("450 try again in 4294967295 hours", 21_600),
+    ] {
+        assert_eq!(seconds(text), Some(expected), "{text}");
+    }
+    for text in [
+        "450 4.2.0 try again later",
+        "450 4.2.0 try again in a few minutes",
+        "450 4.7.1 too many messages in 60 seconds",
+        "450 4.7.1 try again later, you sent 100 messages in 60 seconds",
+        "450 4.7.1 try again later because you sent 100 messages in 60 seconds",
+        "450 wait. At most 100 messages for 1 hour",
+        "421 4.4.2 idle for 300 seconds",
+        "450 greylisted for 00:05:00",
+        "450 try again in 5",
+        "450 try again in 5 days",
+        "450 try again in 5 m",
+        "450 try again in 5.5 minutes",
+        "450 try again in -5 minutes",
+        "450 try again in 0 seconds",
+        "450 try again in 99999999999 seconds",
+        "450 try again in minutes",
+        "450 try again in five minutes",
+        "450 in 5 minutes",
+        "450 wait 5 minutes",
+        "450 in",
+        "450",
+        "550 5.7.1 blocked, try again in 5 minutes",
+        "250 2.0.0 queued, back in 5 minutes",
+    ] {
+        assert_eq!(seconds(text), None, "{text}");
+    }
+}

@@ -25,7 +25,7 @@ use crate::{
         PgPool,
         clock::business_offset,
         connect::{Purpose, connect, pool},
-        migrate::migrate,
+        migrate::{MigrateError, migrate},
     },
 };
 
@@ -73,6 +73,17 @@ impl Database {
         Ok(Self { direct_url: url.clone(), url, private: Some(private), data_dir: data_dir.to_owned() })
     }
 
+    /// Brings the database up to date. Of one that cannot be reached it says which variable leads there.
+    pub async fn migrate(&self) -> Result<()> {
+        let variable = if self.direct_url == self.url { "DATABASE_URL" } else { "DATABASE_DIRECT_URL" };
+        migrate(&self.direct_url).await.map_err(|error| match error {
+            MigrateError::Database(_) if self.private.is_none() => {
+                anyhow!("{error}; start it, or correct {variable}")
+            }
+            _ => error.into(),
+        })
+    }
+
     /// Resolves when the private server or its owner goes away; never with `DATABASE_URL`.
     pub async fn ended(&self) -> String {
         match &self.private {
@@ -105,7 +116,7 @@ pub struct App<'d> {
 impl<'d> App<'d> {
     /// Brings the database up to date and puts the parts together.
     pub async fn open(config: Config, database: &'d Database) -> Result<Self> {
-        migrate(&database.direct_url).await?;
+        database.migrate().await?;
         // A pool for the senders' short transactions, clerks, feeder and the web.
         let size = u32::try_from(config.mail_concurrency).unwrap_or(8).clamp(4, 16) + 6;
         let pool = pool(&database.url, size)?;

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use super::say;
-use crate::{app::Database, store::migrate::migrate};
+use crate::app::Database;
 
 pub async fn run(database: &Database) -> Result<ExitCode> {
-    migrate(&database.direct_url).await?;
+    database.migrate().await?;
     say!("The database is up to date.");
     Ok(ExitCode::SUCCESS)
 }

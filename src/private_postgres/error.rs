@@ -76,7 +76,7 @@ pub enum Error {
         owner: u32,
     },
     /// Missing rights, a file in the way, a failing disk.
-    #[error("the folder {} cannot be used: {source}", folder.display())]
+    #[error("the folder {} cannot be used: {source}; mend that, or set DATA_DIR to another folder", folder.display())]
     Folder {
         /// The folder or file in question.
         folder: PathBuf,

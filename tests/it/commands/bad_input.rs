@@ -70,9 +70,12 @@ fn all_wrong_variables_are_named_at_once() {
 fn an_unreachable_database_is_one_sentence_without_its_password() {
     let desk = Desk::new().with("DATABASE_URL", "postgres://permits:hunter2@127.0.0.1:1/permits");
     for command in ["scan", "dispatch", "migrate", "serve"] {
-        let said = refused(&desk, &[command], 1, &["database", "refused"]);
+        let said = refused(&desk, &[command], 1, &["DATABASE_URL", "database", "refused"]);
         assert!(!said.contains("hunter2"), "{said}");
     }
+    let desk = desk.with("DATABASE_DIRECT_URL", "postgres://permits:hunter2@127.0.0.1:2/permits");
+    let said = refused(&desk, &["migrate"], 1, &["DATABASE_DIRECT_URL", "refused"]);
+    assert!(!said.contains("hunter2"), "{said}");
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn a_data_dir_that_cannot_be_made_is_named() {
     let file = dir.path().join("file");
     fs::write(&file, "").expect("a file");
     let error = PrivatePostgres::open(&file.join("data")).expect_err("a file is in the way").to_string();
-    assert!(error.contains(file.to_str().expect("text")), "{error}");
+    assert!(error.contains(file.to_str().expect("text")) && error.contains("DATA_DIR"), "{error}");
     one_sentence(&error);
 }
 

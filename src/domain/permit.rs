@@ -77,19 +77,50 @@ impl PermitTypeCode {
     }
 
     /// The code a type named `name` gets when a file brings it: letters and digits kept in lower case, every
-    /// run of anything else one dash. A name that differs only there gets the same code.
+    /// run of anything else one dash. A name that differs only there gets the same code. Letters beyond ASCII cannot
+    /// stand in a code; a trace of the whole name is put in their place, so that two names do not share one.
     pub fn from_name(name: &str) -> Option<Self> {
-        let mut code = String::new();
-        for c in name.chars().flat_map(char::to_lowercase) {
-            if c.is_ascii_alphanumeric() {
-                code.push(c);
-            } else if !code.is_empty() && !code.ends_with('-') {
-                code.push('-');
-            }
+        let mut code = dashed(name.chars().flat_map(char::to_lowercase), |c| c.is_ascii_alphanumeric());
+        if name.chars().any(is_beyond) {
+            // Small letters of capitals: some letters have two small forms.
+            let folded = name.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase);
+            let trace = trace(&dashed(folded, |c| c.is_ascii_alphanumeric() || is_beyond(c)));
+            code.truncate(CODE_MAX - 1 - trace.len());
+            let start = Some(code.trim_end_matches('-')).filter(|start| !start.is_empty());
+            return format!("{}-{trace}", start.unwrap_or("type")).parse().ok();
         }
-        code.truncate(64);
+        code.truncate(CODE_MAX);
         code.trim_end_matches('-').parse().ok()
     }
+}
+
+/// Longest permit type code.
+const CODE_MAX: usize = 64;
+
+/// What is `kept`, and one dash for every run of anything else, but none at the beginning or the end.
+fn dashed(chars: impl Iterator<Item = char>, kept: impl Fn(char) -> bool) -> String {
+    let mut text = String::new();
+    for c in chars {
+        if kept(c) {
+            text.push(c);
+        } else if !text.is_empty() && !text.ends_with('-') {
+            text.push('-');
+        }
+    }
+    text.truncate(text.trim_end_matches('-').len());
+    text
+}
+
+/// Beyond ASCII, and not only between words: no blank and no mark such as a long dash or a quotation mark.
+fn is_beyond(c: char) -> bool {
+    let is_mark = matches!(c, '\u{80}'..='\u{bf}' | '\u{2000}'..='\u{206f}' | '\u{3000}'..='\u{303f}');
+    !c.is_ascii() && !c.is_whitespace() && !is_mark
+}
+
+/// Eight hexadecimal digits that stand for a text (FNV-1a, because codes must stay the same from one build to the next).
+fn trace(text: &str) -> String {
+    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    format!("{hash:08x}")
 }
 
 impl std::str::FromStr for PermitTypeCode {
@@ -97,7 +128,7 @@ impl std::str::FromStr for PermitTypeCode {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-        if (1..=64).contains(&text.len()) && text.bytes().all(allowed) {
+        if (1..=CODE_MAX).contains(&text.len()) && text.bytes().all(allowed) {
             Ok(Self(text.to_owned()))
         } else {
             Err(PermitTypeCodeError)

@@ -154,7 +154,7 @@ impl<'c> Checker<'c> {
         };
         let code = PermitTypeCode::from_name(&name);
         if code.is_none() {
-            let detail = "a permit type needs letters a to z or digits, of which its code is made; \
+            let detail = "a permit type needs letters or digits, of which its code is made; \
                           or give all rows one type with --permit-type";
             self.fault(row, Field::PermitType, Reason::InvalidPermitType, detail.to_owned());
         }

@@ -42,7 +42,7 @@ pub enum OptionError {
     #[error("--permit-type and --map permit_type=… exclude each other")]
     TwoTypes,
     /// A name of which no code can be made.
-    #[error("--permit-type {0:?} has no letters a to z and no digits, so it can have no code")]
+    #[error("--permit-type {0:?} has no letters and no digits, so it can have no code")]
     PermitType(String),
     /// Not a format of dates.
     #[error(

@@ -6,7 +6,7 @@ use permit_notifier::domain::{
     backoff::delay,
     delivery::DeliveryState,
     notice::{NoticeKey, NoticeState, NoticeType, ReasonCode},
-    permit::{PermitNumber, PermitNumberError},
+    permit::{PermitNumber, PermitNumberError, PermitTypeCode},
     recipient::{EmailAddress, EmailAddressError},
 };
 use uuid::Uuid;
@@ -21,6 +21,44 @@ fn a_notice_key_is_permit_type_and_period_with_colons_between() {
         expires_on: "2028-02-29".parse().expect("a date"),
     };
     assert_eq!(key.to_string(), "01905e4f-7b1a-7c00-8000-00000000002a:expires-30d:2028-02-29");
+}
+
+#[test]
+fn a_permit_type_gets_its_code_from_its_name() {
+    let code = |name: &str| PermitTypeCode::from_name(name).map(|code| code.to_string());
+    for (name, expected) in [
+        ("Food", "food"),
+        ("  Night  Market / B&B ", "night-market-b-b"),
+        ("food-stand", "food-stand"),
+        // Marks between words are no letters that could be missed.
+        ("Food – “Stand”…", "food-stand"),
+        ("Food\u{a0}Stand", "food-stand"),
+        // What is beyond ASCII leaves a trace, that two names do not share.
+        ("Café", "caf-a82b5049"),
+        ("Cafè", "caf-a72b4eb6"),
+        ("Ψησταριά", "type-b09a68ce"),
+        ("Κατηγορία 2", "2-26b722a9"),
+        ("飲食店", "type-b5919042"),
+    ] {
+        assert_eq!(code(name).as_deref(), Some(expected), "{name}");
+    }
+    let long = "x".repeat(70);
+    assert_eq!(code(&long), Some("x".repeat(64)));
+    let traced = code(&format!("{long}é")).unwrap();
+    assert!(traced.len() == 64 && traced.starts_with(&format!("{}-", "x".repeat(55))), "{traced}");
+    for [one, other] in [["CAFÉ  Bar", "café-bar"], ["Ψησταριά.", "ΨΗΣΤΑΡΙΆ"], ["ψηστες", "ΨΗΣΤΕΣ"]]
+    {
+        assert_eq!(code(one), code(other), "{one} {other}");
+    }
+    for [one, other] in [["Café", "Cafe\u{301}"], ["Ψησταριά", "Ψησταρια"], ["食 堂", "食堂"]] {
+        assert_ne!(code(one), code(other), "{one} {other}");
+    }
+    // A code is its own.
+    let again = code("Ψησταριά").unwrap();
+    assert_eq!(code(&again), Some(again));
+    for none in ["", " - ", "…", "&"] {
+        assert_eq!(code(none), None, "{none:?}");
+    }
 }
 
 #[test]

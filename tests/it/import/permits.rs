@@ -177,6 +177,26 @@ async fn a_permit_type_is_known_by_its_name_without_regard_to_case_or_by_its_cod
 }
 
 #[tokio::test]
+async fn permit_types_named_in_another_script_are_told_apart_and_known_again() {
+    let desk = Desk::new().await;
+    let lines = [
+        "1,Ψησταριά,Ann,,2027-01-31",
+        "2,Ζαχαροπλαστείο,Bob,,2027-01-31",
+        "3,Bar-Café,Cy,,2027-01-31",
+        "4,Bar-Cafè,Di,,2027-01-31",
+    ];
+    assert_eq!(desk.import(HEADER, &lines, &rules()).await.types_created, 4);
+    let names =
+        "SELECT p.permit_number, t.name FROM permits p JOIN permit_types t ON t.code = p.permit_type ORDER BY 1";
+    assert_eq!(desk.rows(names).await, "1,Ψησταριά 2,Ζαχαροπλαστείο 3,Bar-Café 4,Bar-Cafè");
+    let lines = ["5,ΨΗΣΤΑΡΙΆ,Ann,,2027-01-31", "6,bar café,Bob,,2027-01-31"];
+    assert_eq!(desk.import(HEADER, &lines, &rules()).await.types_created, 0);
+    let known = "SELECT p.permit_number, t.name FROM permits p JOIN permit_types t ON t.code = p.permit_type
+                 WHERE p.permit_number IN ('5', '6') ORDER BY 1";
+    assert_eq!(desk.rows(known).await, "5,Ψησταριά 6,Bar-Café");
+}
+
+#[tokio::test]
 async fn a_renewal_by_hand_is_not_undone_by_an_older_file() {
     let desk = Desk::new().await;
     let lines = ["1,Food,Ann,ann@example.org,2026-06-20"];

@@ -10,7 +10,7 @@ use crate::support::{
     postbox::{
         Postbox, Replica,
         mailer::{Point, deferred},
-        proxy::Proxy,
+        proxy::{Commits, Proxy},
         until,
     },
 };
@@ -90,10 +90,10 @@ async fn a_gate_whose_commit_got_no_answer_sends_nothing_and_is_closed() {
     let mut stop = post.mailer.stop(&holder(0), Point::Offered);
     let pass = replica.begin_once();
     stop.arrived().await;
-    proxy.swallow_next_commit();
+    proxy.let_commits(Commits::LoseNextAnswer);
     stop.release();
     let (report, _) = pass.done().await;
-    assert!(proxy.has_swallowed());
+    assert_eq!(proxy.caught(), 1);
     assert_eq!((report.accepted, post.mailer.withdrawn()), (0, 1));
     assert!(post.mailer.ledger().is_empty(), "no final step without an answer");
     let copy = post.copy_to(&holder(0)).await;
@@ -118,10 +118,10 @@ async fn a_settle_whose_commit_got_no_answer_is_repeated_and_counts_once() {
     let mut stop = post.mailer.stop(&holder(0), Point::AfterFinal);
     let pass = replica.begin_once();
     stop.arrived().await;
-    proxy.swallow_next_commit();
+    proxy.let_commits(Commits::LoseNextAnswer);
     stop.release();
     pass.done().await;
-    assert!(proxy.has_swallowed());
+    assert_eq!(proxy.caught(), 1);
     let copy = post.copy_to(&holder(0)).await;
     assert_eq!((copy.end().as_str(), copy.attempt_count), ("pending", 1));
     assert_eq!(post.outcomes(copy.id).await, ["deferred"]);

@@ -8,10 +8,11 @@ use permit_notifier::mail::FileMailer;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-use super::{child::Dispatching, holder};
-use crate::support::postbox::{Postbox, until};
-
-const MINUTE: Duration = Duration::from_mins(1);
+use super::holder;
+use crate::support::{
+    dispatching::{Dispatching, Role},
+    postbox::{Postbox, until},
+};
 
 async fn posts(count: usize) -> (Postbox, TempDir) {
     let post = Postbox::open().await;
@@ -67,7 +68,7 @@ async fn someone_waits(post: &Postbox, query: &'static str) {
 async fn killed_after_the_lease_it_is_sent_by_another() {
     let (post, folder) = posts(5).await;
     let lock = post.lock("LOCK TABLE permit_types IN ACCESS EXCLUSIVE MODE").await;
-    let child = Dispatching::start(&post.url, folder.path(), 2, MINUTE);
+    let child = Dispatching::start(&Role::with_files(&post, folder.path())).await;
     someone_waits(&post, "SELECT count(*) FROM deliveries WHERE lease_token IS NOT NULL").await;
     child.kill();
     lock.release().await;
@@ -99,7 +100,7 @@ async fn what_may_be_killing_its_owners_goes_alone_so_that_its_neighbours_are_no
 async fn killed_in_the_gate_it_is_sent_by_another() {
     let (post, folder) = posts(5).await;
     let lock = post.lock("LOCK TABLE attempt_messages IN ACCESS EXCLUSIVE MODE").await;
-    let child = Dispatching::start(&post.url, folder.path(), 2, MINUTE);
+    let child = Dispatching::start(&Role::with_files(&post, folder.path())).await;
     let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'attempt_messages'::regclass";
     someone_waits(&post, waiting).await;
     child.kill();
@@ -116,7 +117,7 @@ async fn killed_in_the_gate_it_is_sent_by_another() {
 async fn killed_before_settling_it_is_ambiguous_and_not_sent_again() {
     let (post, folder) = posts(5).await;
     let lock = post.lock("SELECT FROM notices FOR UPDATE").await;
-    let child = Dispatching::start(&post.url, folder.path(), 2, MINUTE);
+    let child = Dispatching::start(&Role::with_files(&post, folder.path())).await;
     // Both senders have their file, and wait for their results to be recorded.
     until("two files are there", async || files(folder.path()).len() == 2).await;
     child.kill();
@@ -135,7 +136,9 @@ async fn killed_at_any_moment_nothing_is_lost_and_nothing_goes_twice() {
     let mut random = fastrand::Rng::with_seed(42);
     for _ in 0..15 {
         let before = post.attempts().await.len();
-        let child = Dispatching::start(&post.url, folder.path(), 4, Duration::from_secs(3));
+        let lease = Duration::from_secs(3);
+        let role = Role { senders: 4, lease, ..Role::with_files(&post, folder.path()) };
+        let child = Dispatching::start(&role).await;
         let more = before + random.usize(0..5);
         until("it has sent some", async || post.attempts().await.len() >= more.min(60)).await;
         tokio::time::sleep(Duration::from_micros(random.u64(0..5000))).await;
@@ -167,7 +170,8 @@ async fn stopped_past_its_lease_it_takes_no_final_step_for_what_it_lost() {
     let (post, folder) = posts(6).await;
     // The gate of the child stands at its last statement when the child is stopped, so it opens after the lease.
     let lock = post.lock("LOCK TABLE attempt_messages IN ACCESS EXCLUSIVE MODE").await;
-    let child = Dispatching::start(&post.url, folder.path(), 1, Duration::from_secs(2));
+    let lease = Duration::from_secs(2);
+    let child = Dispatching::start(&Role { senders: 1, lease, ..Role::with_files(&post, folder.path()) }).await;
     let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'attempt_messages'::regclass";
     someone_waits(&post, waiting).await;
     child.signal(Signal::SIGSTOP);

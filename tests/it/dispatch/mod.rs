@@ -5,7 +5,6 @@
 //! [`Postbox::check`]: crate::support::postbox::Postbox::check
 
 mod away;
-mod child;
 mod gate;
 mod happy;
 mod killed;

@@ -4,6 +4,7 @@
 mod chain;
 mod faults;
 mod happy;
+mod killed;
 mod outages;
 mod policy;
 mod rate;

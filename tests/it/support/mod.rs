@@ -1,6 +1,7 @@
 //! What the tests share.
 
 pub mod cluster;
+pub mod dispatching;
 pub mod office;
 pub mod postbox;
 pub mod program;

@@ -1,9 +1,7 @@
-//! A server between a pool and PostgreSQL that can swallow the answer to a COMMIT.
+//! A server between a pool and PostgreSQL that can swallow the answer to a COMMIT, or keep back COMMITs or their
+//! answers for as long as their client lives.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
 use tokio::{
@@ -18,9 +16,29 @@ use tokio::{
 /// A simple query that commits, as it goes over the wire.
 const COMMIT: &[u8] = b"Q\0\0\0\x0bCOMMIT\0";
 
+/// What becomes of a COMMIT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commits {
+    /// It is done and answered.
+    Pass,
+    /// The next one is done, and its answer lost with the connection.
+    LoseNextAnswer,
+    /// It never comes to the database, and the client waits.
+    KeepBack,
+    /// It is done, and the client waits for its answer.
+    KeepAnswersBack,
+}
+
+#[derive(Debug)]
+struct Orders {
+    commits: Commits,
+    /// How many COMMITs were not let pass.
+    caught: usize,
+}
+
 pub struct Proxy {
     pub url: String,
-    armed: Arc<AtomicBool>,
+    orders: Arc<Mutex<Orders>>,
     _folder: TempDir,
     _serving: JoinSet<()>,
 }
@@ -33,47 +51,52 @@ impl Proxy {
         let folder = tempfile::tempdir().expect("a folder");
         let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).expect("a socket");
         let host = folder.path().display().to_string().replace('/', "%2F");
-        let armed = Arc::new(AtomicBool::new(false));
+        let orders = Arc::new(Mutex::new(Orders { commits: Commits::Pass, caught: 0 }));
         let mut serving = JoinSet::new();
-        serving.spawn(serve(listener, server, Arc::clone(&armed)));
-        Self { url: format!("{database}?host={host}"), armed, _folder: folder, _serving: serving }
+        serving.spawn(serve(listener, server, Arc::clone(&orders)));
+        Self { url: format!("{database}?host={host}"), orders, _folder: folder, _serving: serving }
     }
 
-    /// The next COMMIT is done, and its answer lost with the connection.
-    pub fn swallow_next_commit(&self) {
-        self.armed.store(true, Ordering::SeqCst);
+    /// What becomes of COMMITs from now on.
+    pub fn let_commits(&self, commits: Commits) {
+        self.orders.lock().unwrap().commits = commits;
     }
 
-    /// Whether that has happened.
-    pub fn has_swallowed(&self) -> bool {
-        !self.armed.load(Ordering::SeqCst)
+    /// How many COMMITs did not pass, or their answers.
+    pub fn caught(&self) -> usize {
+        self.orders.lock().unwrap().caught
     }
 }
 
-async fn serve(listener: UnixListener, server: String, armed: Arc<AtomicBool>) {
+async fn serve(listener: UnixListener, server: String, orders: Arc<Mutex<Orders>>) {
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
         let server = UnixStream::connect(&server).await.expect("the server");
-        connections.spawn(carry(client, server, Arc::clone(&armed)));
+        connections.spawn(carry(client, server, Arc::clone(&orders)));
     }
 }
 
-async fn carry(client: UnixStream, server: UnixStream, armed: Arc<AtomicBool>) {
+async fn carry(client: UnixStream, server: UnixStream, orders: Arc<Mutex<Orders>>) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let cut = Arc::new(AtomicBool::new(false));
+    let answers = Arc::new(Mutex::new(Commits::Pass));
     tokio::select! {
-        () = forth(from_client, to_server, armed, Arc::clone(&cut)) => {}
-        () = back(from_server, to_client, cut) => {}
+        () = forth(from_client, to_server, &orders, &answers) => {}
+        () = back(from_server, to_client, &answers) => {}
     }
 }
 
-async fn forth(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, armed: Arc<AtomicBool>, cut: Arc<AtomicBool>) {
+/// Carries what the client says. Ends with the client, and so does the connection to the database.
+async fn forth(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, orders: &Mutex<Orders>, answers: &Mutex<Commits>) {
     let mut buffer = vec![0; 1 << 16];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        let commits = buffer[..count].windows(COMMIT.len()).any(|window| window == COMMIT);
-        if commits && armed.swap(false, Ordering::SeqCst) {
-            cut.store(true, Ordering::SeqCst);
+        if buffer[..count].windows(COMMIT.len()).any(|window| window == COMMIT) {
+            let what = orders.lock().unwrap().catch();
+            *answers.lock().unwrap() = what;
+            if what == Commits::KeepBack {
+                while let Ok(1..) = from.read(&mut buffer).await {}
+                return;
+            }
         }
         if to.write_all(&buffer[..count]).await.is_err() {
             return;
@@ -81,11 +104,32 @@ async fn forth(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, armed: Arc<Atomi
     }
 }
 
-async fn back(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, cut: Arc<AtomicBool>) {
+impl Orders {
+    /// What becomes of this COMMIT.
+    fn catch(&mut self) -> Commits {
+        let what = self.commits;
+        if what != Commits::Pass {
+            self.caught += 1;
+        }
+        if what == Commits::LoseNextAnswer {
+            self.commits = Commits::Pass;
+        }
+        what
+    }
+}
+
+async fn back(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, answers: &Mutex<Commits>) {
     let mut buffer = vec![0; 1 << 16];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        if cut.load(Ordering::SeqCst) || to.write_all(&buffer[..count]).await.is_err() {
-            return;
+        let what = *answers.lock().unwrap();
+        match what {
+            Commits::LoseNextAnswer => return,
+            Commits::KeepAnswersBack => {}
+            Commits::Pass | Commits::KeepBack => {
+                if to.write_all(&buffer[..count]).await.is_err() {
+                    return;
+                }
+            }
         }
     }
 }

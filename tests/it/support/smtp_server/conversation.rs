@@ -204,6 +204,7 @@ impl Conversation {
         if self.input.is_empty() {
             self.fill().await?;
         }
+        self.shared.hear(self.number, "(body)", self.encrypted);
         self.answer(At::Body, "").await?;
         let mut message = Vec::new();
         loop {
@@ -221,7 +222,7 @@ impl Conversation {
         let act = self.act(At::Dot);
         let takes = match &act {
             Some(Act::Cut | Act::Reset) => false,
-            Some(Act::Say(text) | Act::SayThenCut(text)) => text.starts_with("250"),
+            Some(Act::Say(text) | Act::SayThenCut(text) | Act::StallThenSay(text)) => text.starts_with("250"),
             _ => true,
         };
         if takes {
@@ -272,20 +273,19 @@ impl Conversation {
                 Err(Over)
             }
             Some(Act::Stall) => {
-                self.flush().await?;
-                let mut released = self.shared.released.subscribe();
-                let _ = released.wait_for(|released| *released).await;
+                self.stall().await?;
                 self.say(usual).await.map(|()| true)
+            }
+            Some(Act::StallThenSay(text)) => {
+                self.stall().await?;
+                self.say_instead(text).await
             }
             Some(Act::Late(delay)) => {
                 self.flush().await?;
                 sleep(delay).await;
                 self.say(usual).await.map(|()| true)
             }
-            Some(Act::Say(text) | Act::AcceptThenSay(text)) => {
-                self.say(text).await?;
-                Ok(text.starts_with('2') || text.starts_with("354"))
-            }
+            Some(Act::Say(text) | Act::AcceptThenSay(text)) => self.say_instead(text).await,
             Some(Act::SayThenCut(text)) => {
                 self.say(text).await?;
                 self.flush().await?;
@@ -301,6 +301,19 @@ impl Conversation {
                 Err(Over)
             }
         }
+    }
+
+    async fn say_instead(&mut self, text: &str) -> Result<bool> {
+        self.say(text).await?;
+        Ok(text.starts_with('2') || text.starts_with("354"))
+    }
+
+    /// Waits until released.
+    async fn stall(&mut self) -> Result<()> {
+        self.flush().await?;
+        let mut released = self.shared.released.subscribe();
+        let _ = released.wait_for(|released| *released).await;
+        Ok(())
     }
 
     /// Replies leave when there is nothing more to read, as with real servers.

@@ -97,7 +97,8 @@ pub struct Accepted {
 #[derive(Debug, Clone)]
 pub struct Heard {
     pub connection: usize,
-    /// Without its line end; `.` for the dot of a body.
+    /// Without its line end; `(body)` for the first bytes of a body, `.` for its dot, `(end)` for the end of the
+    /// connection.
     pub line: String,
     pub encrypted: bool,
     pub at: Instant,

@@ -28,6 +28,8 @@ pub enum Act {
     Reset,
     /// Does nothing until released, and then goes on as usual.
     Stall,
+    /// Does nothing until released, and then says this instead; at the dot, a 250 is written down at once.
+    StallThenSay(&'static str),
     /// Goes on as usual after a while.
     Late(Duration),
     /// Says this instead. At the dot, a 250 is written down as accepted.

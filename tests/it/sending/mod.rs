@@ -8,6 +8,7 @@ mod killed;
 mod outages;
 mod policy;
 mod rate;
+mod stopped;
 
 use std::{collections::HashSet, sync::Arc};
 

@@ -23,8 +23,8 @@ use crate::{
 
 /// So many different addresses refused by policy, with nothing accepted between, speak against us and not them.
 const POLICY_REFUSALS_MAX: i32 = 5;
-/// A turn missed by more than this is taken anew.
-const TURN_MISSED: Duration = Duration::from_secs(1);
+/// A turn missed by more than this is taken anew. Less than ten seconds' turns leave over.
+const TURN_MISSED: Duration = Duration::from_millis(500);
 
 /// What the end of an attempt means after a look at the others. A refusal of the recipient by policy (5.7.x) is for
 /// now only, until the server has accepted another message since; for many addresses in a row it is the transport's

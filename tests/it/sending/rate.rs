@@ -1,14 +1,16 @@
 //! The rate that all replicas share.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use super::{agrees, due, patient};
 use crate::support::{
-    postbox::{Postbox, Replica},
+    dispatching::{Dispatching, Role},
+    postbox::{Postbox, Replica, until},
     smtp_server::{Act, At, Rule, SmtpServer},
 };
-
-const RATE: u32 = 20;
 
 /// The most that fell into any time of that length.
 fn most_within(times: &[Instant], length: Duration) -> usize {
@@ -20,32 +22,29 @@ fn most_within(times: &[Instant], length: Duration) -> usize {
 }
 
 #[tokio::test]
-async fn three_replicas_keep_to_one_rate() {
+async fn three_processes_keep_to_one_rate() {
+    // More than may go in ten seconds, and more senders than may go in one.
+    const NOTICES: usize = 66;
+    const RATE: u32 = 6;
     let post = Postbox::open().await;
-    due(&post, 60).await;
+    due(&post, NOTICES).await;
     let server = SmtpServer::with([]);
-    let mut replicas = Vec::new();
+    let role = Role { senders: 6, rate: RATE, ..Role::with_server(&post, &server) };
+    let mut processes = Vec::new();
     for _ in 0..3 {
-        let mut rules = post.rules(patient(&server), 4);
-        rules.rate = RATE;
-        replicas.push(Replica::start(rules).await);
+        processes.push(Dispatching::start(&role).await);
     }
-    let passes: Vec<_> = replicas.iter().map(Replica::begin_once).collect();
-    let mut accepted = 0;
-    for pass in passes {
-        accepted += pass.done().await.0.accepted;
-    }
-    assert_eq!(accepted, 60);
-    for replica in replicas {
-        replica.leave().await;
+    until("all are sent", async || server.accepted().len() == NOTICES).await;
+    for process in processes {
+        process.end().await;
     }
     let times = server.mails();
-    assert_eq!(times.len(), 60);
+    assert_eq!(times.len(), NOTICES);
     let rate = RATE as usize;
-    assert!(most_within(&times, Duration::from_secs(1)) <= 2 * rate, "{times:?}");
-    assert!(most_within(&times, Duration::from_secs(10)) <= 10 * rate, "{times:?}");
-    let took = *times.iter().max().unwrap() - *times.iter().min().unwrap();
-    assert!(took >= Duration::from_millis(2500), "sixty at twenty a second in {took:?}");
+    let [one, ten] = [1, 10].map(|seconds| most_within(&times, Duration::from_secs(seconds)));
+    assert!(one <= 2 * rate && ten <= 10 * rate, "{one} in one second, {ten} in ten");
+    let senders: HashSet<_> = post.attempts().await.into_iter().map(|attempt| attempt.boot_id).collect();
+    assert_eq!(senders.len(), 3, "each process sent some");
     agrees(&post, &server).await;
 }
 

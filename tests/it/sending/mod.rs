@@ -10,7 +10,10 @@ mod policy;
 mod rate;
 mod stopped;
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use permit_notifier::mail::{Mailer, smtp::Limits};
 
@@ -52,13 +55,14 @@ async fn agrees(post: &Postbox, server: &SmtpServer) {
     post.check_states().await;
     let copies = post.copies().await;
     let attempts = post.attempts().await;
+    let by_id: HashMap<_, _> = copies.iter().map(|copy| (copy.id, copy)).collect();
     let may_be_taken = |attempt: &&Attempt| matches!(attempt.outcome.as_str(), "accepted" | "ambiguous");
     // The sure ones first, so that each finds its own message.
     let mut unseen: Vec<&Attempt> = attempts.iter().filter(may_be_taken).collect();
     unseen.sort_by_key(|attempt| attempt.outcome.clone());
     for taken in server.accepted() {
         let of_message = |attempt: &&Attempt| {
-            let copy = copies.iter().find(|copy| copy.id == attempt.delivery_id).expect("its delivery");
+            let copy = by_id[&attempt.delivery_id];
             copy.message_id.as_ref() == Some(&taken.message_id)
                 && copy.recipient.as_ref() == Some(&taken.recipient)
                 && attempt.payload_sha256.as_deref().map(hex).as_ref() == Some(&taken.sha256)

@@ -14,9 +14,14 @@ use crate::{
     },
 };
 
-const NOTICES: usize = 100;
+const NOTICES: usize = 1000;
 const SENDERS: usize = 4;
 const PASSES: usize = 5;
+
+async fn many_due(post: &Postbox) {
+    post.permit(&holder(0)).await;
+    post.more_of_the_same(NOTICES).await;
+}
 
 /// Several passes, the first by all senders, the others with a probe: nothing is lost and nothing is used up.
 async fn endure(post: &Postbox, mailer: &Arc<dyn Mailer>, words: &str) {
@@ -58,7 +63,7 @@ async fn heal(post: &Postbox, mailer: Arc<dyn Mailer>, server: &SmtpServer) {
 #[tokio::test]
 async fn a_server_that_is_down_costs_no_notice_anything() {
     let post = Postbox::open().await;
-    due(&post, NOTICES).await;
+    many_due(&post).await;
     // Bound, so that nobody else gets the port, and deaf.
     let deaf = tokio::net::TcpSocket::new_v4().unwrap();
     deaf.set_reuseaddr(true).unwrap();
@@ -73,7 +78,7 @@ async fn a_server_that_is_down_costs_no_notice_anything() {
 #[tokio::test]
 async fn a_server_that_greets_and_cuts_costs_no_notice_anything() {
     let post = Postbox::open().await;
-    due(&post, NOTICES).await;
+    many_due(&post).await;
     let server = SmtpServer::with([Rule::new(At::Banner, Act::AnswerThenCut)]);
     let mailer = patient(&server);
     endure(&post, &mailer, "").await;
@@ -85,7 +90,7 @@ async fn a_server_that_greets_and_cuts_costs_no_notice_anything() {
 #[tokio::test]
 async fn a_server_that_refuses_the_password_costs_no_notice_anything() {
     let post = Postbox::open().await;
-    due(&post, NOTICES).await;
+    many_due(&post).await;
     let rules = vec![Rule::new(At::Auth, Act::Say("535 5.7.8 this password has expired\r\n"))];
     let server = SmtpServer::start(Behaviour { auth: Some("PLAIN LOGIN"), rules, ..Behaviour::default() });
     let password = PASSWORD.replace(' ', "%20");
@@ -100,7 +105,7 @@ async fn a_server_that_refuses_the_password_costs_no_notice_anything() {
 #[tokio::test]
 async fn a_server_that_refuses_the_sender_costs_no_notice_anything() {
     let post = Postbox::open().await;
-    due(&post, NOTICES).await;
+    many_due(&post).await;
     let server = SmtpServer::with([Rule::new(At::Mail, Act::Say("550 5.7.1 nothing from you\r\n"))]);
     let mailer = patient(&server);
     endure(&post, &mailer, "nothing from you").await;

@@ -83,7 +83,7 @@ async fn what_may_be_killing_its_owners_goes_alone_so_that_its_neighbours_are_no
     let (post, folder) = posts(5).await;
     post.execute("UPDATE deliveries SET lost_owners = 2").await;
     let lock = post.lock("LOCK TABLE permit_types IN ACCESS EXCLUSIVE MODE").await;
-    let child = Dispatching::start(&post.url, folder.path(), 2, MINUTE);
+    let child = Dispatching::start(&Role::with_files(&post, folder.path())).await;
     someone_waits(&post, "SELECT count(*) FROM deliveries WHERE lease_token IS NOT NULL").await;
     child.kill();
     lock.release().await;

@@ -1,4 +1,5 @@
-//! Scanning against bare SQL, as ratios in one run: `cargo bench`, or `cargo bench -- 200000` for other sizes.
+//! Scanning against bare SQL, as ratios in one run: `cargo bench --bench scan`, or with `-- 200000` for
+//! other sizes.
 //!
 //! A private PostgreSQL with durable settings is filled with permits of which 10,000 fall due on one day. The
 //! window of the scan holds some 140,000 permits with their history of notices, however many lie outside it. Each

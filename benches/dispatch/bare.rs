@@ -15,10 +15,10 @@ use lettre::{
 };
 use tokio::{net::TcpStream, task::JoinSet};
 
-use crate::{CONCURRENCY, Error, office, office::Message};
+use crate::{CONCURRENCY, Error, office, office::Sent};
 
 /// Sends every message once over [`CONCURRENCY`] connections; says how long that took.
-pub async fn send_all(port: u16, messages: &[Message]) -> Result<Duration, Error> {
+pub async fn send_all(port: u16, messages: &[Sent]) -> Result<Duration, Error> {
     let letters: Result<Vec<(Envelope, Vec<u8>)>, Error> = messages.iter().map(letter).collect();
     let letters = Arc::new(letters?);
     let next = Arc::new(AtomicUsize::new(0));
@@ -33,7 +33,7 @@ pub async fn send_all(port: u16, messages: &[Message]) -> Result<Duration, Error
     Ok(started.elapsed())
 }
 
-fn letter(message: &Message) -> Result<(Envelope, Vec<u8>), Error> {
+fn letter(message: &Sent) -> Result<(Envelope, Vec<u8>), Error> {
     let envelope = Envelope::new(Some(office::SENDER.parse()?), vec![message.recipient.parse()?])?;
     // Lettre ends the last line itself.
     let content = message.content.strip_suffix(b"\r\n").unwrap_or(&message.content);

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use permit_notifier::private_postgres::PrivatePostgres;
 
-use office::{Message, Office};
+use office::{Office, Sent};
 use server::Server;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -101,20 +101,21 @@ async fn measure(row: &Row, office: &Office, mut server: Server, notices: usize)
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         office.claim(notices).await?;
+        let commit = office.commit_time().await?.as_micros();
         let took = office.dispatch(server.port).await?;
         let sent = office.sent().await?;
-        must_be_the_same(sent.iter().map(Message::taken), server.taken()?, notices)?;
+        must_be_the_same(sent.iter().map(Sent::taken), server.taken()?, notices)?;
         ours.push(notices as f64 / took.as_secs_f64());
 
         let messages = &sent[..if row.delays.any() { notices.min(BARE_WITH_DELAY) } else { notices }];
         let took = bare::send_all(server.port, messages).await?;
-        must_be_the_same(messages.iter().map(Message::taken), server.taken()?, messages.len())?;
+        must_be_the_same(messages.iter().map(Sent::taken), server.taken()?, messages.len())?;
         bare.push(messages.len() as f64 / took.as_secs_f64());
         let size = sent.iter().map(|message| message.content.len()).sum::<usize>() / notices;
+        let speeds = (ours[ours.len() - 1], bare[bare.len() - 1]);
         println!(
-            "  a round: ours {:.0}/s, bare {:.0}/s, {size} bytes a message",
-            ours[ours.len() - 1],
-            bare[bare.len() - 1]
+            "  a round: ours {:.0}/s, bare {:.0}/s; {size} bytes a message, {commit} µs a commit",
+            speeds.0, speeds.1
         );
     }
     let (ours, bare) = (median(ours), median(bare));

@@ -20,6 +20,7 @@ use permit_notifier::{
     },
 };
 use sqlx::{AssertSqlSafe, Executor};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -40,14 +41,14 @@ pub struct Office {
 
 /// A delivery that was sent.
 #[derive(sqlx::FromRow)]
-pub struct Message {
+pub struct Sent {
     message_id: String,
     pub recipient: String,
     sha256: String,
     pub content: Vec<u8>,
 }
 
-impl Message {
+impl Sent {
     /// What the server should have taken.
     pub fn taken(&self) -> Taken {
         let Self { message_id, recipient, sha256, .. } = self;
@@ -114,12 +115,13 @@ impl Office {
         let membership = Membership::join(member).await?;
         let dispatcher = Dispatcher::new(self.rules(port)?, Arc::clone(&membership));
         let ended = CancellationToken::new();
-        let alive = tokio::spawn(Arc::clone(&membership).keep_alive(ended.clone()));
+        let mut alive = JoinSet::new();
+        alive.spawn(Arc::clone(&membership).keep_alive(ended.clone()));
         let started = Instant::now();
         let (report, transport) = dispatcher.run_once(CancellationToken::new(), CancellationToken::new()).await?;
         let took = started.elapsed();
         ended.cancel();
-        alive.await?;
+        alive.join_all().await;
         membership.leave().await?;
         if transport != TransportReport::Ok || report.left_pending > 0 {
             return Err(format!("the dispatch ended with {report:?}").into());
@@ -150,7 +152,7 @@ impl Office {
     }
 
     /// The deliveries that the database calls sent, with the bytes of their accepted attempts.
-    pub async fn sent(&self) -> Result<Vec<Message>, Error> {
+    pub async fn sent(&self) -> Result<Vec<Sent>, Error> {
         let sent = sqlx::query_as(
             "SELECT d.message_id, d.recipient, encode(a.payload_sha256, 'hex') AS sha256, m.content
              FROM deliveries d JOIN notices n ON n.id = d.notice_id AND n.state = 'sent'
@@ -159,6 +161,19 @@ impl Office {
              WHERE d.state = 'sent' AND d.payload_sha256 = a.payload_sha256",
         );
         Ok(sent.fetch_all(&mut self.connection().await?).await?)
+    }
+
+    /// How long one commit takes by itself: what the disk adds to everything durable.
+    pub async fn commit_time(&self) -> Result<Duration, Error> {
+        const TIMES: u32 = 200;
+        let mut connection = self.connection().await?;
+        let started = Instant::now();
+        for _ in 0..TIMES {
+            connection
+                .execute("SELECT pg_logical_emit_message(true, 'bench', 'a commit that must reach the disk')")
+                .await?;
+        }
+        Ok(started.elapsed() / TIMES)
     }
 
     async fn connection(&self) -> Result<PgConnection, Error> {

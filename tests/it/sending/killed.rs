@@ -12,6 +12,7 @@ use crate::support::{
         Postbox,
         proxy::{Commits, Proxy},
         until,
+        world::Copy,
     },
     smtp_server::{Act, At, Rule, SmtpServer},
 };
@@ -44,7 +45,7 @@ async fn whole(post: &Postbox, server: &SmtpServer, notices: usize) -> usize {
     assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len(), "twice: {ids:?}");
     let copies = post.copies().await;
     assert_eq!(copies.len(), notices);
-    let ends: Vec<String> = copies.iter().map(|copy| copy.end()).collect();
+    let ends: Vec<String> = copies.iter().map(Copy::end).collect();
     assert!(ends.iter().all(|end| end == "sent" || end == "ambiguous"), "lost: {ends:?}");
     for copy in copies.iter().filter(|copy| copy.state == "ambiguous") {
         assert_eq!(post.outcomes(copy.id).await, ["ambiguous owner_lost"]);

@@ -6,6 +6,7 @@ mod faults;
 mod happy;
 mod killed;
 mod outages;
+mod phases;
 mod policy;
 mod rate;
 mod stopped;

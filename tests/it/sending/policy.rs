@@ -9,7 +9,7 @@ use permit_notifier::{
     domain::delivery::DeliveryState,
 };
 
-use super::{agrees, due, holder, patient};
+use super::{agrees, due, hasty, holder, patient};
 use crate::support::{
     postbox::{Postbox, Replica},
     smtp_server::{Act, At, Rule, SmtpServer},
@@ -116,16 +116,22 @@ async fn an_address_that_does_not_exist_is_suppressed_and_its_notice_owes_a_lett
 
 #[tokio::test]
 async fn one_recipient_whose_connection_always_breaks_stops_nobody_else() {
-    for at in [At::Rcpt, At::Data] {
+    for (at, act) in [
+        (At::Rcpt, Act::Cut),
+        (At::Rcpt, Act::SayThenCut("250 2.1")),
+        (At::Rcpt, Act::Stall),
+        (At::Rcpt, Act::Say("what was that?\r\n")),
+        (At::Data, Act::Cut),
+    ] {
         let post = Postbox::open().await;
         due(&post, 31).await;
-        let server = SmtpServer::with([Rule::new(at, Act::Cut).for_recipient(&holder(0))]);
-        let (report, is_down) = post.dispatch_with(patient(&server)).await;
-        assert_eq!((report.accepted, report.not_sent, is_down), (30, 1, false), "{at:?}");
+        let server = SmtpServer::with([Rule::new(at, act.clone()).for_recipient(&holder(0))]);
+        let (report, is_down) = post.dispatch_with(hasty(&server)).await;
+        assert_eq!((report.accepted, report.not_sent, is_down), (30, 1, false), "{at:?} {act:?}");
         for _ in 0..3 {
             post.clock.advance(TimeDelta::minutes(2));
-            let (report, is_down) = post.dispatch_with(patient(&server)).await;
-            assert_eq!((report.not_sent, is_down), (1, false), "{at:?}");
+            let (report, is_down) = post.dispatch_with(hasty(&server)).await;
+            assert_eq!((report.not_sent, is_down), (1, false), "{at:?} {act:?}");
         }
         assert_eq!(post.copy_to(&holder(0)).await.end(), "pending");
         agrees(&post, &server).await;

@@ -20,7 +20,7 @@ use crate::{
     store::{
         StoreError,
         gate::{GateAnswer, GateRequest},
-        round::{Handled, Paper, go_round},
+        round::{Handled, Paper, RoundConnection},
         settle::{Settled, Settlement},
     },
 };
@@ -99,6 +99,7 @@ impl Answers {
 type Later = FuturesUnordered<BoxFuture<'static, Case>>;
 
 async fn keep(rules: DispatchRules, pile: Arc<Mutex<mpsc::Receiver<Case>>>) {
+    let mut connection = RoundConnection::new(rules.direct_url.clone());
     let mut later = Later::new();
     let mut open = true;
     loop {
@@ -109,7 +110,7 @@ async fn keep(rules: DispatchRules, pile: Arc<Mutex<mpsc::Receiver<Case>>>) {
         };
         open = open && !cases.is_empty();
         for cases in by_boot(cases) {
-            for (case, pause) in handle(&rules, cases).await {
+            for (case, pause) in handle(&rules, &mut connection, cases).await {
                 later.push(sleep(pause).map(|()| case).boxed());
             }
         }
@@ -136,10 +137,14 @@ fn by_boot(cases: Vec<Case>) -> Vec<Vec<Case>> {
 }
 
 /// Does one batch. Gives back what must be settled later, and after what pause.
-async fn handle(rules: &DispatchRules, mut cases: Vec<Case>) -> Vec<(Case, Duration)> {
+async fn handle(
+    rules: &DispatchRules,
+    connection: &mut RoundConnection,
+    mut cases: Vec<Case>,
+) -> Vec<(Case, Duration)> {
     let papers: Vec<Paper> = cases.iter_mut().map(|case| std::mem::take(&mut case.paper)).collect();
     let moment_at = |now| rules.moment_at(now);
-    let result = go_round(&rules.pool, cases[0].boot_id, &papers, rules.max_attempts, moment_at).await;
+    let result = connection.go_round(cases[0].boot_id, &papers, rules.max_attempts, moment_at).await;
     for (case, paper) in cases.iter_mut().zip(papers) {
         case.paper = paper;
     }
@@ -154,19 +159,23 @@ async fn handle(rules: &DispatchRules, mut cases: Vec<Case>) -> Vec<(Case, Durat
         // The database said no, so nothing of this batch was written.
         Err(error) if cases.len() > 1 => {
             tracing::warn!(papers = cases.len(), "done one by one, for the database refused one of them: {error}");
-            one_by_one(rules, cases).await
+            one_by_one(rules, connection, cases).await
         }
         Err(error) => match cases.remove(0).split() {
-            [Some(settles), Some(begins)] => one_by_one(rules, vec![settles, begins]).await,
+            [Some(settles), Some(begins)] => one_by_one(rules, connection, vec![settles, begins]).await,
             [settles, begins] => settles.or(begins).and_then(|case| case.refused(&error)).into_iter().collect(),
         },
     }
 }
 
-async fn one_by_one(rules: &DispatchRules, cases: Vec<Case>) -> Vec<(Case, Duration)> {
+async fn one_by_one(
+    rules: &DispatchRules,
+    connection: &mut RoundConnection,
+    cases: Vec<Case>,
+) -> Vec<(Case, Duration)> {
     let mut later = Vec::new();
     for case in cases {
-        later.extend(Box::pin(handle(rules, vec![case])).await);
+        later.extend(Box::pin(handle(rules, connection, vec![case])).await);
     }
     later
 }

@@ -12,6 +12,8 @@ use sqlx::{
 pub enum Purpose {
     /// Short transactions: pages, dispatch.
     Work,
+    /// Gates and settlements: statements that find a few rows by their keys, on a connection of its own.
+    Rounds,
     /// The scan on its dedicated connection: a stopped holder must give its lock back.
     Scan,
     /// Migrations and imports: long statements, short waits for locks.
@@ -28,6 +30,19 @@ impl Purpose {
                 ("statement_timeout", "30s"),
                 ("lock_timeout", "10s"),
                 ("idle_in_transaction_session_timeout", "15s"),
+            ],
+            Self::Rounds => &[
+                ("application_name", "permit-notifier rounds"),
+                ("statement_timeout", "20s"),
+                ("lock_timeout", "10s"),
+                ("idle_in_transaction_session_timeout", "15s"),
+                // A few rows by their keys, always: one plan, made once, that no statistics can turn into reading a
+                // whole table (on one that was filled a moment ago they say that it is empty).
+                ("plan_cache_mode", "force_generic_plan"),
+                ("enable_seqscan", "off"),
+                ("enable_hashjoin", "off"),
+                ("enable_mergejoin", "off"),
+                ("jit", "off"),
             ],
             Self::Scan => &[
                 ("application_name", "permit-notifier scan"),
@@ -80,7 +95,8 @@ pub fn pool(url: &str, size: u32) -> Result<PgPool, sqlx::Error> {
         .acquire_timeout(Duration::from_secs(5))
         .after_release(|connection, _| {
             Box::pin(async move {
-                connection.execute("ROLLBACK; SELECT pg_advisory_unlock_all()").await?;
+                // BEGIN first: a ROLLBACK outside a transaction is a warning in the server's log, each time.
+                connection.execute("BEGIN; ROLLBACK; SELECT pg_advisory_unlock_all()").await?;
                 Ok(true)
             })
         })

@@ -4,13 +4,14 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sqlx::{Connection, PgConnection, PgPool};
-use tokio::time::timeout;
+use sqlx::{Connection, PgConnection};
+use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use super::{
     Moment, Result,
     clock::database_now,
+    connect::{Purpose, connect},
     gate::{GateAnswer, GateRequest, open_in},
     settle::{Settled, Settlement, settle_in},
 };
@@ -35,25 +36,52 @@ pub struct Handled {
 
 /// Longest time for one round, which waits for nobody: a connection that says nothing for so long is dead.
 const LIMIT: Duration = Duration::from_secs(20);
+/// A connection that was idle for so long is asked whether it is still there.
+const IDLE: Duration = Duration::from_secs(1);
 
-/// Settles first and opens gates then: a fault of the transport that is settled here shuts the gates.
-pub async fn go_round(
-    pool: &PgPool,
-    boot_id: Uuid,
-    papers: &[Paper],
-    max_attempts: u32,
-    moment_at: impl Fn(DateTime<Utc>) -> Moment,
-) -> Result<Vec<Handled>> {
-    let mut connection = pool.acquire().await?;
-    if let Ok(result) = timeout(LIMIT, go(&mut connection, boot_id, papers, max_attempts, moment_at)).await {
-        return result;
-    }
-    // Nobody knows what it would say next.
-    drop(connection.detach());
-    Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()).into())
+/// The connection on which rounds are gone, opened when first needed and after each failure.
+#[derive(Debug)]
+pub struct RoundConnection {
+    url: String,
+    open: Option<PgConnection>,
+    used: Instant,
 }
 
-async fn go(
+impl RoundConnection {
+    /// To the database at `url`; opens nothing yet.
+    pub fn new(url: String) -> Self {
+        Self { url, open: None, used: Instant::now() }
+    }
+
+    /// Settles first and opens gates then: a fault of the transport that is settled here shuts the gates.
+    pub async fn go_round(
+        &mut self,
+        boot_id: Uuid,
+        papers: &[Paper],
+        max_attempts: u32,
+        moment_at: impl Fn(DateTime<Utc>) -> Moment,
+    ) -> Result<Vec<Handled>> {
+        // Kept only if nothing went wrong: after an error nobody knows what it would say next.
+        let mut connection = self.ready().await?;
+        let went = timeout(LIMIT, go_round(&mut connection, boot_id, papers, max_attempts, moment_at)).await;
+        let handled = went.map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))??;
+        (self.open, self.used) = (Some(connection), Instant::now());
+        Ok(handled)
+    }
+
+    async fn ready(&mut self) -> Result<PgConnection> {
+        if let Some(mut connection) = self.open.take() {
+            let is_there = self.used.elapsed() < IDLE || matches!(timeout(IDLE, connection.ping()).await, Ok(Ok(())));
+            if is_there {
+                return Ok(connection);
+            }
+        }
+        Ok(connect(&self.url, Purpose::Rounds).await?)
+    }
+}
+
+/// One round in one transaction.
+pub async fn go_round(
     connection: &mut PgConnection,
     boot_id: Uuid,
     papers: &[Paper],

@@ -86,6 +86,7 @@ async fn a_gate_whose_commit_got_no_answer_sends_nothing_and_is_closed() {
     let proxy = Proxy::to(&post.url);
     let mut rules = post.rules(std::sync::Arc::new(post.mailer.clone()), 1);
     rules.pool = connect::pool(&proxy.url, 8).unwrap();
+    rules.direct_url.clone_from(&proxy.url);
     let replica = Replica::start(rules).await;
     let mut stop = post.mailer.stop(&holder(0), Point::Offered);
     let pass = replica.begin_once();
@@ -114,6 +115,7 @@ async fn a_settle_whose_commit_got_no_answer_is_repeated_and_counts_once() {
     let proxy = Proxy::to(&post.url);
     let mut rules = post.rules(std::sync::Arc::new(post.mailer.clone()), 1);
     rules.pool = connect::pool(&proxy.url, 8).unwrap();
+    rules.direct_url.clone_from(&proxy.url);
     let replica = Replica::start(rules).await;
     let mut stop = post.mailer.stop(&holder(0), Point::AfterFinal);
     let pass = replica.begin_once();

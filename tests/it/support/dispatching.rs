@@ -98,7 +98,7 @@ impl Role {
         };
         DispatchRules {
             pool: connect::pool(&self.way, 8).expect("a pool"),
-            direct_url: self.database.clone(),
+            direct_url: self.way.clone(),
             clock: Arc::new(ManualClock::new(self.now)),
             zone: chrono_tz::UTC,
             window: None,

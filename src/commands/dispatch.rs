@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{date, print_json, say, with_progress};
+use super::{date, print_json, say, tell_of_memory, with_progress};
 use crate::{
     app::{App, Database},
     config::Config,
@@ -46,7 +46,9 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     } else {
         print(&printed, &app);
     }
-    Ok(if transport == TransportReport::Ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    // The guard is no fault of the transport: there is nothing that trying again would mend.
+    let guarded = transport == TransportReport::Paused && tell_of_memory(&app, arguments.json).await?;
+    Ok(if transport == TransportReport::Ok || guarded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// One dispatch of this process under a row of its own.

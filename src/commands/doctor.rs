@@ -21,6 +21,7 @@ use crate::{
         clock::database_now,
         connect::{Purpose, connect},
         facts::{ServerFacts, server_facts},
+        memory::{compare_marks, difference},
         migrate::is_up_to_date,
     },
 };
@@ -180,6 +181,7 @@ async fn check_all(config: &Config, database: &Database, checks: &mut Vec<Check>
         Err(error) => checks.push(fault("database", error.to_string(), "look at its log")),
     }
     checks.push(check_migrations(&mut connection).await);
+    checks.extend(check_memory(&mut connection).await);
     if let Ok(now) = database_now(&mut connection).await {
         checks.push(check_clock(now));
         checks.push(check_schedule(config, now));
@@ -225,6 +227,24 @@ async fn check_migrations(connection: &mut PgConnection) -> Check {
         Ok(false) => warning("migrations", "the database is not up to date", "run permit-notifier migrate"),
         Err(error) => fault("migrations", error.to_string(), "look at the database's log"),
     }
+}
+
+/// Whether this is the database that wrote the memory of what was sent; nothing to say before the first start.
+async fn check_memory(connection: &mut PgConnection) -> Option<Check> {
+    let marks = compare_marks(connection).await.ok().filter(|marks| !marks.is_empty())?;
+    if let Some(differs) = difference(&marks) {
+        let found =
+            format!("this is not the database that wrote it, or an older state of it: {differs}; nothing is sent");
+        let advice = "compare it with the mail server's log (audit), then run permit-notifier resume --reason TEXT";
+        return Some(fault("memory", found, advice));
+    }
+    let hidden: Vec<&str> = marks.iter().filter(|mark| mark.present.is_none()).map(|mark| mark.name.as_str()).collect();
+    if hidden.is_empty() {
+        return Some(ok("memory", "this is the database that wrote it"));
+    }
+    let found = format!("not readable by this account: {}; the other marks guard the memory", hidden.join(", "));
+    let advice = "grant it execute on pg_control_system(), pg_current_wal_lsn() and pg_walfile_name(pg_lsn)";
+    Some(warning("memory", found, advice))
 }
 
 #[expect(clippy::disallowed_methods, reason = "comparing the host's clock with the database's is the point")]

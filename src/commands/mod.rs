@@ -7,6 +7,7 @@ pub mod doctor;
 mod import;
 mod migrate;
 mod release;
+mod resume;
 mod scan;
 mod serve;
 
@@ -16,7 +17,12 @@ use anyhow::Result;
 use chrono::NaiveDate;
 use clap::{Parser, Subcommand};
 
-use crate::{app::Database, config::Config, telemetry::logs};
+use crate::{
+    app::{App, Database},
+    config::Config,
+    store::memory::{compare_marks, difference, sentence},
+    telemetry::logs,
+};
 
 /// Tells permit holders, in time and never twice, that their permit is about to expire, and can prove it.
 #[derive(Debug, Parser)]
@@ -42,6 +48,8 @@ enum Command {
     Import(import::Arguments),
     /// Release, or cancel, what a scan or an import held
     Release(release::Arguments),
+    /// Confirm that a restored or moved database may send again
+    Resume(resume::Arguments),
     /// Compare a ledger of accepted messages with the database, both ways
     Audit(audit::Arguments),
     /// Check the set-up: every check a line
@@ -162,6 +170,7 @@ async fn run_command(command: Command, config: Config, database: &Database) -> R
         Command::Scan(arguments) => scan::run(arguments, config, database).await,
         Command::Import(arguments) => import::run(arguments, config, database).await,
         Command::Release(arguments) => release::run(arguments, config, database).await,
+        Command::Resume(arguments) => resume::run(arguments, config, database).await,
         Command::Audit(arguments) => audit::run(arguments, config, database).await,
         Command::Dispatch(arguments) => dispatch::run(arguments, config, database).await,
         Command::Serve(_) | Command::Demo | Command::Doctor(_) => unreachable!("these have their own way"),
@@ -193,6 +202,18 @@ fn print_json(value: &impl serde::Serialize) -> Result<()> {
     let text = serde_json::to_string(value)?;
     say!("{text}");
     Ok(())
+}
+
+/// Says why nothing is sent while the memory guard is set; whether it is. Beside JSON that goes to standard error.
+async fn tell_of_memory(app: &App<'_>, json: bool) -> Result<bool> {
+    let marks = compare_marks(&mut *app.pool.acquire().await?).await?;
+    let Some(differs) = difference(&marks) else { return Ok(false) };
+    if json {
+        eprintln!("{}", sentence(&differs));
+    } else {
+        say!("{}", sentence(&differs));
+    }
+    Ok(true)
 }
 
 /// Says on standard error what is going on, once it lasts longer than two seconds.

@@ -1,4 +1,4 @@
-//! `release`: what a scan or an import held, released or cancelled.
+//! `release`: what a scan or an import held, or the memory guard, released or cancelled.
 
 use std::process::ExitCode;
 
@@ -25,6 +25,9 @@ pub struct Arguments {
     /// Release what this import held
     #[arg(long, value_name = "ID", group = "held_by")]
     import: Option<Uuid>,
+    /// Release all that is held because the database was restored or moved
+    #[arg(long, group = "held_by")]
+    restored: bool,
     /// Cancel it instead
     #[arg(long)]
     cancel: bool,
@@ -36,6 +39,7 @@ pub struct Arguments {
 impl Arguments {
     fn held_by(&self) -> HeldBy {
         match (self.scan, self.import) {
+            _ if self.restored => HeldBy::Restored,
             (Some(scan), _) => HeldBy::Scan(scan),
             (None, import) => HeldBy::Import(import.unwrap_or_default()),
         }

@@ -7,7 +7,7 @@ use chrono::NaiveDate;
 use clap::Args;
 use uuid::Uuid;
 
-use super::{date, print_json, say, with_progress};
+use super::{date, print_json, say, tell_of_memory, with_progress};
 use crate::{
     app::{App, Database},
     config::Config,
@@ -43,6 +43,7 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     } else {
         print(&report);
     }
+    tell_of_memory(&app, arguments.json).await?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -223,6 +223,7 @@ impl ServiceHealth {
         metrics::set_oldest_pending(age);
         let passage = store::transport::passage(&mut connection).await?;
         metrics::set_alarm("transport", matches!(passage, store::transport::Passage::Paused { .. }));
+        metrics::set_alarm("memory_went_back", store::memory::went_back(&mut connection).await?);
         metrics::set_alarm("held", store::scans::count_held(&mut connection).await? > 0);
         if let Some(at) = store::scans::last_completed_at(&mut connection).await? {
             metrics::scan_succeeded(at.timestamp());

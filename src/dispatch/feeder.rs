@@ -15,6 +15,7 @@ use crate::{
         Moment, PgConnection, Result,
         actions::resolve_by_policy,
         leases::{Lease, Leased, Unreadable, give_back, lease_due, lease_suspect, read_leased},
+        memory::went_back,
         processes::is_alive,
         recovery::{Recovered, end_unsent, recover},
         transport::{Passage, lease_for_probe, passage, return_probe, take_probe},
@@ -74,7 +75,7 @@ enum Found {
     Nothing,
     /// That the others take this process for dead.
     Dead(Uuid),
-    /// That the breaker is open, for so long still.
+    /// That the breaker is open, for so long still, or that the memory went back.
     Paused(Duration),
 }
 
@@ -144,6 +145,10 @@ impl Feeder {
     async fn feed(&self, queue: &mpsc::Sender<Work>) -> Result<Found> {
         let moment = self.rules.moment().await?;
         let mut connection = self.rules.pool.acquire().await?;
+        // Before anything is taken over: what an older memory calls under way or unresolved may have ended long ago.
+        if went_back(&mut connection).await? {
+            return Ok(Found::Paused(POLL));
+        }
         self.take_over(&mut connection, moment).await?;
         if !self.rules.window_is_open(moment) {
             return Ok(Found::Nothing);

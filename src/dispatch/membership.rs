@@ -13,6 +13,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::memory::MemoryWatch;
 use crate::{
     mail::MayFinish,
     store::{
@@ -56,6 +57,8 @@ pub struct Membership {
     hurry: Notify,
     /// The present boot id, for those who wait for another.
     born: watch::Sender<Uuid>,
+    /// What was last seen of the memory guard.
+    memory: MemoryWatch,
 }
 
 impl Membership {
@@ -64,8 +67,10 @@ impl Membership {
         let mut connection = connect(&member.direct_url, Purpose::Work).await?;
         let life = register(&mut connection, &member).await?;
         let born = watch::Sender::new(life.boot_id);
+        let memory = MemoryWatch::default();
+        memory.look(&mut connection).await?;
         let (held, leasing, hurry) = Default::default();
-        Ok(Arc::new(Self { member, life: Mutex::new(life), held, leasing, hurry, born }))
+        Ok(Arc::new(Self { member, life: Mutex::new(life), held, leasing, hurry, born, memory }))
     }
 
     /// The present boot id.
@@ -134,6 +139,7 @@ impl Membership {
     }
 
     async fn renew(&self, connection: &mut Option<PgConnection>) -> Result<()> {
+        let is_new = connection.is_none();
         let connection = match connection {
             Some(connection) => connection,
             None => connection.insert(connect(&self.member.direct_url, Purpose::Work).await?),
@@ -148,6 +154,11 @@ impl Membership {
             let born = life.boot_id;
             *self.life() = life;
             self.born.send_replace(born);
+        }
+        if is_new {
+            self.memory.look(connection).await?;
+        } else {
+            self.memory.look_again(connection).await?;
         }
         // Leases that are just being taken are noted in a moment; the next renewal comes soon enough.
         let Ok(_leasing) = self.leasing.try_lock() else { return Ok(()) };

@@ -21,6 +21,7 @@ mod finish;
 mod judgement;
 mod letter;
 mod membership;
+mod memory;
 mod sender;
 mod service;
 mod tally;

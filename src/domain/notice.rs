@@ -148,6 +148,8 @@ words! {
         TooLate = "too_late",
         /// Held because more was to be sent at once than the limit allows.
         ClaimLimit = "claim_limit",
+        /// Held because the database was restored, and it may have been sent since.
+        MemoryWentBack = "memory_went_back",
         /// Held because its owner died three times on it.
         OwnerDied = "owner_died",
         /// Nobody on the permit may be mailed.
@@ -190,6 +192,9 @@ impl ReasonCode {
             Self::Renewed => "The confirmation of the renewal tells the new date.",
             Self::TooLate => "Its last day for sending has passed.",
             Self::ClaimLimit => "More notices were due at once than the limit allows; a person decides.",
+            Self::MemoryWentBack => {
+                "The database was restored or moved, so it may have been sent already; a person decides."
+            }
             Self::OwnerDied => "The process that was sending it died three times.",
             Self::NoAddress => "Nobody on the permit may be mailed.",
             Self::Suppressed => "The address is suppressed.",

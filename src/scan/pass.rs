@@ -2,16 +2,18 @@
 //!
 //! 1. A dedicated connection takes the lock; if another has it, that is recorded and this ends.
 //! 2. With the lock had, the pass asks again whether the expected time is met.
-//! 3. Candidates are found once; with a limit, what would become pending is counted before anything is written.
-//! 4. Each batch is a transaction of its own on the lock's connection: lock the permits, judge what they are
+//! 3. If the memory went back, what is pending is held first ([`crate::store::memory`]), and then what is claimed.
+//! 4. Candidates are found once; with a limit, what would become pending is counted before anything is written.
+//! 5. Each batch is a transaction of its own on the lock's connection: lock the permits, judge what they are
 //!    now, write. A pass that lost its lock lost its connection and can write nothing more.
-//! 5. The row of the scan says how it ended; whoever takes the lock next marks a row that could not.
+//! 6. The row of the scan says how it ended; whoever takes the lock next marks a row that could not.
 
 use uuid::Uuid;
 
 use super::{ScanReport, ScanRequest, ScanRules};
 use crate::{
     domain::{
+        notice::ReasonCode,
         owed::{Verdict, judge},
         schedule::Schedule,
     },
@@ -21,6 +23,7 @@ use crate::{
         claims::{self, Counts, Judged, Writing, follow_addresses, mailable, makes_pending},
         clock::database_now,
         connect::{Purpose, connect},
+        memory,
         owing::{Sight, find_candidates},
         permit_types::{Schedules, keep_schedules, load_schedules},
         scan_lock::ScanLock,
@@ -70,7 +73,7 @@ fn log(report: &ScanReport, request: ScanRequest) {
         metrics::set_alarm("held", true);
         tracing::warn!(
             held = counts.held,
-            "{} notices are held: more was due at once than the limit allows",
+            "{} notices are held: more was due at once than the limit allows, or the memory went back",
             counts.held
         );
     }
@@ -142,9 +145,12 @@ async fn record_failure(rules: &ScanRules, scan: &NewScan, error: &str) {
 }
 
 async fn claim_all(rules: &ScanRules, scan: &NewScan, lock: &mut ScanLock) -> Result<Counts> {
+    if memory::went_back(lock.connection()).await? {
+        memory::hold_pending(lock.connection(), scan.moment.now).await?;
+    }
     let sight = sight(rules, scan, lock.connection()).await?;
     let candidates = find_candidates(lock.connection(), sight).await?;
-    let hold = exceeds_limit(rules, scan, lock.connection(), &candidates.permits).await?;
+    let hold = reason_to_hold(rules, scan, lock.connection(), &candidates.permits).await?;
     let mut counts = Counts { already_claimed: candidates.already, ..Counts::default() };
     for batch in candidates.permits.chunks(BATCH) {
         if rules.stop.is_cancelled() {
@@ -153,7 +159,7 @@ async fn claim_all(rules: &ScanRules, scan: &NewScan, lock: &mut ScanLock) -> Re
         counts += claim_batch(rules, scan, lock, batch, hold).await?;
     }
     for batch in candidates.unserved.chunks(BATCH) {
-        serve_batch(rules, scan, lock, batch).await?;
+        serve_batch(rules, scan, lock, batch, hold).await?;
     }
     Ok(counts)
 }
@@ -162,6 +168,20 @@ async fn claim_all(rules: &ScanRules, scan: &NewScan, lock: &mut ScanLock) -> Re
 pub(super) async fn sight(rules: &ScanRules, scan: &NewScan, connection: &mut PgConnection) -> Result<Sight> {
     let last = scans::last_completed_day(connection).await?;
     Ok(rules.sight(scan.moment.today, last))
+}
+
+/// Why what is claimed is held, if it is.
+pub(super) async fn reason_to_hold(
+    rules: &ScanRules,
+    scan: &NewScan,
+    connection: &mut PgConnection,
+    permits: &[Uuid],
+) -> Result<Option<ReasonCode>> {
+    if memory::went_back(connection).await? {
+        return Ok(Some(ReasonCode::MemoryWentBack));
+    }
+    let exceeds = exceeds_limit(rules, scan, connection, permits).await?;
+    Ok(exceeds.then_some(ReasonCode::ClaimLimit))
 }
 
 /// Whether more would become pending than the limit allows; counts no further than that.
@@ -208,7 +228,7 @@ async fn claim_batch(
     scan: &NewScan,
     lock: &mut ScanLock,
     permits: &[Uuid],
-    hold: bool,
+    hold: Option<ReasonCode>,
 ) -> Result<Counts> {
     let (mut transaction, authority) = lock.begin().await?;
     let schedules = keep_schedules(&mut transaction).await?;
@@ -224,18 +244,24 @@ async fn claim_batch(
     Ok(counts)
 }
 
-fn writing(scan: &NewScan, now: chrono::DateTime<chrono::Utc>, hold: bool) -> Writing {
+fn writing(scan: &NewScan, now: chrono::DateTime<chrono::Utc>, hold: Option<ReasonCode>) -> Writing {
     let moment = crate::store::Moment { now, today: scan.moment.today };
     Writing { moment, not_before: now, hold, scan_id: Some(scan.id), import_id: None }
 }
 
 /// Makes the copies that are missing because one to a former address ended unsent.
-async fn serve_batch(rules: &ScanRules, scan: &NewScan, lock: &mut ScanLock, permits: &[Uuid]) -> Result<()> {
+async fn serve_batch(
+    rules: &ScanRules,
+    scan: &NewScan,
+    lock: &mut ScanLock,
+    permits: &[Uuid],
+    hold: Option<ReasonCode>,
+) -> Result<()> {
     let (mut transaction, authority) = lock.begin().await?;
     let cases = load_cases(&mut transaction, permits, Hold::Share).await?;
     let suppressed = load_suppressed(&mut transaction, &cases).await?;
     let now = rules.moment(database_now(&mut *transaction).await?, None).now;
-    follow_addresses(&mut transaction, authority, &cases, &suppressed, writing(scan, now, false)).await?;
+    follow_addresses(&mut transaction, authority, &cases, &suppressed, writing(scan, now, hold)).await?;
     transaction.commit().await?;
     Ok(())
 }

@@ -20,6 +20,7 @@ use crate::{
         claims::Counts,
         clock::database_now,
         connect::{Purpose, connect},
+        memory::went_back,
         owing::find_candidates,
         permit_types::load_schedules,
         scans::{NewScan, ScanOutcome},
@@ -81,22 +82,22 @@ pub async fn dry_run(rules: &ScanRules, request: ScanRequest) -> Result<ScanRepo
             items.extend(verdict.actions.iter().filter_map(|action| item(case, action)));
         }
     }
-    let counts = count(&items, candidates.already, rules.claim_limit);
+    let counts = count(&items, candidates.already, rules.claim_limit, went_back(&mut connection).await?);
     let as_of = moment.today;
     Ok(ScanReport { id: None, outcome: ScanOutcome::Completed, as_of, counts, dry_run: true, items: Some(items) })
 }
 
-fn count(items: &[Item], already: u64, limit: u64) -> Counts {
+fn count(items: &[Item], already: u64, limit: u64, doubted: bool) -> Counts {
     let of = |would| items.iter().filter(|item| item.would == would).count() as u64;
     let (claimed, revived) = (of(Would::Claim), of(Would::Revive));
-    let exceeds = limit > 0 && claimed + revived > limit;
+    let holds = doubted || (limit > 0 && claimed + revived > limit);
     Counts {
         claimed,
         already_claimed: already,
         revived,
         superseded: of(Would::Supersede),
         skipped: of(Would::Skip),
-        held: if exceeds { claimed + revived } else { 0 },
+        held: if holds { claimed + revived } else { 0 },
     }
 }
 

@@ -55,7 +55,7 @@ pub enum GateAnswer {
     NotOurs,
     /// Our process is dead for the others: begin nothing, come back as a new one.
     ProcessDead,
-    /// The breaker is open, and this is not its probe.
+    /// The breaker is open, and this is not its probe; or the memory went back.
     Paused,
     /// The permit or the day changed since the message was made: make it anew.
     Changed,
@@ -91,6 +91,9 @@ pub(super) async fn open_in(
     if !common.alive {
         return Ok(vec![GateAnswer::ProcessDead; requests.len()]);
     }
+    if common.went_back {
+        return Ok(vec![GateAnswer::Paused; requests.len()]);
+    }
     let permits = lock_permits(connection, requests, moment).await?;
     let deliveries = lock_deliveries(connection, requests, &permits).await?;
     let mut answers: Vec<GateAnswer> =
@@ -112,20 +115,24 @@ pub(super) async fn open_in(
 struct Common {
     /// The others take this process for alive.
     alive: bool,
+    /// The memory went back ([`super::memory`]): nothing may go.
+    went_back: bool,
     /// The breaker is open, and whoever holds this probe may pass.
     breaker: Option<Uuid>,
 }
 
 async fn look(connection: &mut PgConnection, boot_id: Uuid) -> Result<Common> {
     let row = sqlx::query!(
-        r#"SELECT EXISTS (SELECT FROM living_processes WHERE boot_id = $1) AS "alive!", paused_until, probe_token
+        r#"SELECT EXISTS (SELECT FROM living_processes WHERE boot_id = $1) AS "alive!",
+                  EXISTS (SELECT FROM memory_comparison WHERE recorded <> present) AS "went_back!",
+                  paused_until, probe_token
            FROM transport"#,
         boot_id,
     )
     .fetch_one(connection)
     .await?;
     let breaker = row.paused_until.map(|_| row.probe_token.unwrap_or_default());
-    Ok(Common { alive: row.alive, breaker })
+    Ok(Common { alive: row.alive, went_back: row.went_back, breaker })
 }
 
 struct PermitFacts {

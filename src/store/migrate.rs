@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use sqlx::{Connection, PgConnection, migrate::Migrator};
 
-use super::connect::{Purpose, connect};
+use super::{
+    connect::{Purpose, connect},
+    memory::record_marks,
+};
 
 /// Key of the advisory lock around migrations.
 const LOCK: i64 = 8_099_005_319_141_944_949;
@@ -37,7 +40,8 @@ pub enum MigrateError {
     },
 }
 
-/// Applies what is missing; refuses a database that needs a newer program.
+/// Applies what is missing, and at the first start records by which marks this database is known; refuses one that
+/// needs a newer program.
 pub async fn migrate(url: &str) -> Result<(), MigrateError> {
     let mut connection = connect(url, Purpose::Bulk).await?;
     let done = migrate_on(&mut connection).await;
@@ -58,7 +62,8 @@ async fn migrate_on(connection: &mut PgConnection) -> Result<(), MigrateError> {
     }
     refuse_if_too_old(connection).await?;
     embedded().run(&mut *connection).await?;
-    refuse_if_too_old(connection).await
+    refuse_if_too_old(connection).await?;
+    Ok(record_marks(connection).await?)
 }
 
 fn embedded() -> Migrator {

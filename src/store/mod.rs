@@ -14,6 +14,7 @@ pub mod facts;
 pub mod gate;
 pub mod imports;
 pub mod leases;
+pub mod memory;
 pub mod migrate;
 pub mod notify;
 pub mod owing;

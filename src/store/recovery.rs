@@ -224,7 +224,7 @@ pub async fn serve_missing_copies(
     let mut transaction = connection.begin().await?;
     let cases = load_cases(&mut transaction, permits, Hold::Change).await?;
     let suppressed = load_suppressed(&mut transaction, &cases).await?;
-    let writing = Writing { moment, not_before: moment.now, hold: false, scan_id: None, import_id: None };
+    let writing = Writing { moment, not_before: moment.now, hold: None, scan_id: None, import_id: None };
     follow_addresses(&mut transaction, &Authority::new(), &cases, &suppressed, writing).await?;
     // The reason of the copy that ended is none of a notice that has another copy now.
     let notices: Vec<Uuid> = cases.iter().flat_map(|case| &case.rows).map(|row| row.id).collect();

@@ -156,7 +156,7 @@ async fn standing(
     }
     Ok(match opened.state {
         NoticeState::Held if opened.held_reason.is_some() => (S::Held, Some(ReasonCode::ByPerson)),
-        NoticeState::Held => (S::Held, Some(ReasonCode::ClaimLimit)),
+        NoticeState::Held => (S::Held, Some(opened.reason.unwrap_or(ReasonCode::ClaimLimit))),
         _ => (S::Pending, None),
     })
 }

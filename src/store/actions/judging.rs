@@ -76,7 +76,7 @@ pub(super) async fn write(
     rules: &ActionRules<'_>,
 ) -> Result<()> {
     let writing =
-        Writing { moment: rules.moment, not_before: rules.moment.now, hold: false, scan_id: None, import_id: None };
+        Writing { moment: rules.moment, not_before: rules.moment.now, hold: None, scan_id: None, import_id: None };
     claims::write(connection, &Authority::new(), judged, suppressed, writing).await?;
     Ok(())
 }

@@ -32,6 +32,7 @@ pub use release::release;
 pub use release_many::{HeldBy, ReleaseProgress, Released, release_held};
 pub use resolve::{Resolving, resolve};
 pub use retry::retry;
+pub use words::reason as check_reason;
 
 use chrono_tz::Tz;
 use sqlx::PgConnection;

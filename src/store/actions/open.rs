@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::{
     domain::{
         delivery::{Channel, DeliveryState},
-        notice::{NoticeClass, NoticeState},
+        notice::{NoticeClass, NoticeState, ReasonCode},
     },
     store::{
         Result, StoreError,
@@ -25,6 +25,8 @@ pub(super) struct Opened {
     pub state: NoticeState,
     /// Why it is no longer owed, if so.
     pub superseded: Option<String>,
+    /// Why it is held or ended, if something says so.
+    pub reason: Option<ReasonCode>,
     /// The words of the person who holds it, if one does.
     pub held_reason: Option<String>,
     pub created_at: DateTime<Utc>,
@@ -102,7 +104,7 @@ pub(super) async fn open(connection: &mut PgConnection, notice: Uuid) -> Result<
 /// Reads a notice that is locked.
 pub(super) async fn read(connection: &mut PgConnection, notice: Uuid) -> Result<Opened> {
     let row = sqlx::query!(
-        "SELECT id, permit_id, notice_key, class, send_by, state, held_reason, created_at,
+        "SELECT id, permit_id, notice_key, class, send_by, state, reason_code, held_reason, created_at,
                 CASE WHEN superseded_at IS NOT NULL THEN coalesce(reason_code, 'not_owed') END AS superseded
          FROM notices WHERE id = $1",
         notice,
@@ -118,6 +120,7 @@ pub(super) async fn read(connection: &mut PgConnection, notice: Uuid) -> Result<
         send_by: row.send_by,
         state: row.state.parse()?,
         superseded: row.superseded,
+        reason: row.reason_code.as_deref().map(str::parse).transpose()?,
         held_reason: row.held_reason,
         created_at: row.created_at,
         copies: read_copies(connection, notice).await?,

@@ -20,8 +20,9 @@ const BATCH: i64 = 100;
 const POLICY: &str = "policy";
 
 /// Resolves as not delivered, by `policy`, every ambiguous attempt that ended more than `older_than` ago and may still
-/// be sent again; says how many. What may not go any more stays ambiguous until somebody finds out; what a lost owner
-/// may still be waiting for is looked at again the next time.
+/// be sent again; says how many. What may not go any more stays ambiguous until somebody finds out, and so does what was
+/// tried before the memory went back: how it ended may have been known and forgotten. What a lost owner may still be
+/// waiting for is looked at again the next time.
 pub async fn resolve_by_policy(
     connection: &mut PgConnection,
     older_than: TimeDelta,
@@ -50,6 +51,7 @@ async fn next(
            FROM attempts a JOIN deliveries d ON d.id = a.delivery_id JOIN notices n ON n.id = d.notice_id
            WHERE a.outcome = 'ambiguous' AND a.resolution IS NULL AND a.finished_at <= $1 AND d.state = 'ambiguous'
              AND n.superseded_at IS NULL AND n.send_by >= $2 AND n.id > $3
+             AND NOT EXISTS (SELECT FROM memory_lapses l WHERE l.noticed_at >= a.started_at)
            ORDER BY 1 LIMIT $4"#,
         rules.moment.now - older_than,
         rules.moment.today,
@@ -98,7 +100,8 @@ async fn still_unresolved(
 ) -> Result<Vec<Uuid>> {
     let deliveries = sqlx::query_scalar!(
         "SELECT a.delivery_id FROM attempts a JOIN deliveries d ON d.id = a.delivery_id
-         WHERE d.notice_id = $1 AND a.outcome = 'ambiguous' AND a.resolution IS NULL AND a.finished_at <= $2",
+         WHERE d.notice_id = $1 AND a.outcome = 'ambiguous' AND a.resolution IS NULL AND a.finished_at <= $2
+           AND NOT EXISTS (SELECT FROM memory_lapses l WHERE l.noticed_at >= a.started_at)",
         notice,
         rules.moment.now - older_than,
     );

@@ -1,4 +1,5 @@
-//! Releasing or cancelling all that the brake of one scan or import held, in batches, each a transaction of its own.
+//! Releasing or cancelling all that the brake of one scan or import held, or that is held because the memory went
+//! back, in batches, each a transaction of its own.
 
 use std::collections::HashSet;
 
@@ -28,6 +29,8 @@ pub enum HeldBy {
     Scan(Uuid),
     /// An import's.
     Import(Uuid),
+    /// All that is held because the memory went back, whoever recorded it.
+    Restored,
 }
 
 impl HeldBy {
@@ -35,6 +38,7 @@ impl HeldBy {
         match self {
             Self::Scan(id) => (Some(id), None),
             Self::Import(id) => (None, Some(id)),
+            Self::Restored => (None, None),
         }
     }
 }
@@ -68,7 +72,7 @@ pub struct ReleaseProgress {
     pub total: u64,
 }
 
-/// Releases (or with `cancel` cancels) every notice that the brake holds for that scan or import, and tells
+/// Releases (or with `cancel` cancels) every notice that the brake or the memory guard holds for that, and tells
 /// `progress` after each batch. What a person holds stays held. Interrupted, it can be run again: what is done is
 /// done. A scan that still runs is refused as [`StoreError::WrongState`].
 pub async fn release_held(
@@ -115,6 +119,7 @@ async fn check(connection: &mut PgConnection, held_by: HeldBy) -> Result<()> {
                 .await?
                 .ok_or(StoreError::NotFound("import"))?;
         }
+        HeldBy::Restored => {}
     }
     Ok(())
 }
@@ -123,9 +128,11 @@ async fn count(connection: &mut PgConnection, held_by: HeldBy) -> Result<u64> {
     let (scan, import) = held_by.ids();
     let count = sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!" FROM notices
-           WHERE (scan_id = $1 OR import_id = $2) AND state = 'held' AND reason_code = 'claim_limit'"#,
+           WHERE state = 'held' AND (scan_id = $1 OR import_id = $2 OR $3)
+             AND (reason_code = 'memory_went_back' OR reason_code = 'claim_limit' AND NOT $3)"#,
         scan,
         import,
+        held_by == HeldBy::Restored,
     );
     Ok(count.fetch_one(connection).await?.unsigned_abs())
 }
@@ -135,7 +142,8 @@ async fn next(connection: &mut PgConnection, held_by: HeldBy, after: (Uuid, Uuid
     let (scan, import) = held_by.ids();
     let rows = sqlx::query!(
         "SELECT permit_id, id FROM notices
-         WHERE (scan_id = $1 OR import_id = $2) AND state = 'held' AND reason_code = 'claim_limit'
+         WHERE state = 'held' AND (scan_id = $1 OR import_id = $2 OR $6)
+           AND (reason_code = 'memory_went_back' OR reason_code = 'claim_limit' AND NOT $6)
            AND (permit_id, id) > ($3, $4)
          ORDER BY permit_id, id LIMIT $5",
         scan,
@@ -143,6 +151,7 @@ async fn next(connection: &mut PgConnection, held_by: HeldBy, after: (Uuid, Uuid
         after.0,
         after.1,
         BATCH,
+        held_by == HeldBy::Restored,
     )
     .fetch_all(connection)
     .await?;
@@ -177,7 +186,7 @@ async fn try_batch(
     let permits = lock(&mut transaction, notices).await?;
     // A change, a scan or somebody else may have come first.
     let held: HashSet<Uuid> = sqlx::query_scalar!(
-        "SELECT id FROM notices WHERE id = ANY ($1) AND state = 'held' AND reason_code = 'claim_limit'",
+        "SELECT id FROM notices WHERE id = ANY ($1) AND state = 'held' AND reason_code IN ('claim_limit', 'memory_went_back')",
         notices,
     )
     .fetch_all(&mut *transaction)

@@ -223,6 +223,6 @@ async fn make_missing_copies(
     let cases = [case];
     let suppressed = load_suppressed(connection, &cases).await?;
     let writing =
-        Writing { moment: rules.moment, not_before: rules.moment.now, hold: false, scan_id: None, import_id: None };
+        Writing { moment: rules.moment, not_before: rules.moment.now, hold: None, scan_id: None, import_id: None };
     follow_addresses(connection, &Authority::new(), &cases, &suppressed, writing).await
 }

@@ -8,7 +8,7 @@ const REASON_MAX: usize = 1000;
 const NAME_MAX: usize = 200;
 
 /// A reason without outer white space: 1 to 1000 characters, none of them a control character.
-pub(super) fn reason(text: &str) -> Result<&str> {
+pub fn reason(text: &str) -> Result<&str> {
     words("reason", text, REASON_MAX)
 }
 

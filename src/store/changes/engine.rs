@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::ChangeRules;
 use crate::{
     domain::{
-        notice::{NoticeClass, NoticeState},
+        notice::{NoticeClass, NoticeState, ReasonCode},
         owed::{Action, Row, Verdict, confirm_renewal, judge},
         schedule::Schedule,
     },
@@ -68,7 +68,7 @@ impl Findings {
         let writing = Writing {
             moment: rules.moment,
             not_before: rules.moment.now + rules.delay,
-            hold: brake,
+            hold: brake.then_some(ReasonCode::ClaimLimit),
             scan_id: None,
             import_id: rules.import_id,
         };

@@ -38,7 +38,7 @@ pub async fn reschedule(
     let writing = Writing {
         moment: rules.moment,
         not_before: rules.moment.now + rules.delay,
-        hold: false,
+        hold: None,
         scan_id: None,
         import_id: None,
     };

@@ -26,6 +26,7 @@ use crate::{
     store::{
         Result,
         cases::{Case, Suppressed, lock_deliveries},
+        reasons,
     },
 };
 
@@ -39,6 +40,7 @@ struct Notice {
     send_by: NaiveDate,
     in_advance: bool,
     held_by_person: bool,
+    reason: Option<ReasonCode>,
     copies: Vec<CopyRow>,
 }
 
@@ -53,7 +55,7 @@ impl Notice {
         if self.held_by_person {
             return Some(ReasonCode::ByPerson);
         }
-        (self.state == NoticeState::Held).then_some(ReasonCode::ClaimLimit)
+        (self.state == NoticeState::Held).then(|| self.reason.unwrap_or(ReasonCode::ClaimLimit))
     }
 }
 
@@ -92,10 +94,11 @@ pub async fn follow_addresses(
     let notices = read_notices(connection, &ids).await?;
     let latest = latest_of_class(&notices, writing.moment.today);
     let by_permit: HashMap<Uuid, &Case> = cases.iter().map(|case| (case.permit_id, case)).collect();
+    let doubted = writing.hold.filter(|reason| *reason == ReasonCode::MemoryWentBack);
     let mut work = Work::default();
     for notice in &notices {
         if let Some(case) = by_permit.get(&notice.permit_id) {
-            plan(notice, case, suppressed, latest.contains(&notice.id), &mut work);
+            plan(notice, case, suppressed, latest.contains(&notice.id), doubted, &mut work);
         }
     }
     let touched: Vec<Uuid> = work.touched.into_iter().collect();
@@ -107,11 +110,22 @@ pub async fn follow_addresses(
     let early: Vec<Uuid> =
         notices.iter().filter(|n| n.waits(writing.moment.today) && touched.contains(&n.id)).map(|n| n.id).collect();
     wait_together(connection, &early).await?;
-    refresh_states(connection, &touched).await
+    refresh_states(connection, &touched).await?;
+    let why: Vec<_> = doubted.iter().flat_map(|reason| touched.iter().map(|notice| (*notice, *reason))).collect();
+    reasons::explain(connection, &why).await
 }
 
 /// Decides for one notice which copies end, come back or are made.
-fn plan(notice: &Notice, case: &Case, suppressed: &Suppressed, is_latest: bool, work: &mut Work) {
+///
+/// `doubted`: the memory went back, and whatever would be made may have been sent.
+fn plan(
+    notice: &Notice,
+    case: &Case,
+    suppressed: &Suppressed,
+    is_latest: bool,
+    doubted: Option<ReasonCode>,
+    work: &mut Work,
+) {
     let owed = copies(notice.class, &case.recipients, |r| suppressed.forbids(notice.class, &r.address));
     let keys: HashSet<String> = owed.iter().map(Owed::recipient_key).collect();
     let is_open = |copy: &CopyRow| matches!(copy.state, DeliveryState::Pending | DeliveryState::Held);
@@ -142,7 +156,7 @@ fn plan(notice: &Notice, case: &Case, suppressed: &Suppressed, is_latest: bool, 
         notice.copies.iter().filter(served).partition(|copy| mailable.contains(&copy.recipient_key));
     let own: HashSet<&str> = own.into_iter().map(|copy| copy.recipient_key.as_str()).collect();
     let mut former: Vec<&str> = former.into_iter().map(|copy| copy.role.as_str()).collect();
-    let hold = notice.hold();
+    let hold = notice.hold().or(doubted);
     for copy in &owed {
         let key = copy.recipient_key();
         let old = notice.copies.iter().filter(|c| c.recipient_key == key).max_by_key(|c| c.id);
@@ -206,7 +220,7 @@ async fn notices_that_may_go(connection: &mut PgConnection, permits: &[Uuid], to
 async fn read_notices(connection: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<Notice>> {
     let rows = sqlx::query!(
         "SELECT n.id, n.permit_id, n.class, n.state, n.due_on, n.send_by, n.in_advance,
-                n.held_reason IS NOT NULL AS \"held_by_person!\", d.id AS delivery_id, d.recipient_key, d.role,
+                n.held_reason IS NOT NULL AS \"held_by_person!\", n.reason_code, d.id AS delivery_id, d.recipient_key, d.role,
                 d.by_request, d.state AS delivery_state
          FROM notices n JOIN deliveries d ON d.notice_id = n.id
          WHERE n.id = ANY ($1) AND n.superseded_at IS NULL
@@ -236,6 +250,7 @@ async fn read_notices(connection: &mut PgConnection, ids: &[Uuid]) -> Result<Vec
                 send_by: row.send_by,
                 in_advance: row.in_advance,
                 held_by_person: row.held_by_person,
+                reason: row.reason_code.as_deref().map(str::parse).transpose()?,
                 copies: vec![copy],
             }),
         }

@@ -144,18 +144,17 @@ fn claim(
     class: NoticeClass,
     timing: Timing,
     suppressed: &Suppressed,
-    hold: bool,
+    hold: Option<ReasonCode>,
     deliveries: &mut DeliveryColumns,
 ) -> Claim {
     let owed = copies(class, &case.recipients, |r| suppressed.forbids(class, &r.address));
     if owed.is_empty() {
         return record(case, notice_type, class, timing, Unsent::NoAddress);
     }
-    let (state, reason) =
-        if hold { (NoticeState::Held, Some(ReasonCode::ClaimLimit)) } else { (NoticeState::Pending, None) };
-    let claim = Claim { id: Uuid::now_v7(), key: key(case, notice_type), class, timing, state, reason };
+    let state = if hold.is_some() { NoticeState::Held } else { NoticeState::Pending };
+    let claim = Claim { id: Uuid::now_v7(), key: key(case, notice_type), class, timing, state, reason: hold };
     for copy in &owed {
-        deliveries.push(claim.id, timing.send_by, copy, hold.then_some(ReasonCode::ClaimLimit));
+        deliveries.push(claim.id, timing.send_by, copy, hold);
     }
     claim
 }

@@ -23,6 +23,7 @@ use super::{
 };
 use crate::domain::{
     copies::copies,
+    notice::ReasonCode,
     owed::{Action, Unsent},
 };
 
@@ -43,8 +44,8 @@ pub struct Writing {
     pub moment: Moment,
     /// Business time before which new deliveries are not tried.
     pub not_before: DateTime<Utc>,
-    /// Whether the brake is on: what would be pending is held.
-    pub hold: bool,
+    /// Why what would be pending is held instead, if it is: by the brake, or because the memory went back.
+    pub hold: Option<ReasonCode>,
     /// The scan that writes, if one does.
     pub scan_id: Option<Uuid>,
     /// The import that writes, if one does.

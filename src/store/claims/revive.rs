@@ -53,7 +53,7 @@ pub(super) async fn write(
     lock_deliveries(connection, &ids).await?;
     let (ids, held_by_person) = clear_superseded(connection, &revivals, writing).await?;
     let present = present_copies(connection, &ids).await?;
-    let brake = writing.hold.then_some(ReasonCode::ClaimLimit);
+    let brake = writing.hold;
     let (mut awake, mut kept, mut suppressed_now) = (Vec::new(), Vec::new(), Vec::new());
     let mut missing = DeliveryColumns::default();
     for revival in revivals.iter().filter(|revival| ids.contains(&revival.id)) {
@@ -77,7 +77,7 @@ pub(super) async fn write(
     insert_deliveries(connection, missing, writing.moment.now, writing.not_before).await?;
     refresh_states(connection, &ids).await?;
     let revived = ids.len() as u64;
-    let held = if writing.hold { revived } else { held_by_person.len() as u64 };
+    let held = if writing.hold.is_some() { revived } else { held_by_person.len() as u64 };
     Ok(Counts { revived, held, ..Counts::default() })
 }
 
@@ -120,8 +120,8 @@ async fn clear_superseded(
     let due_ons: Vec<NaiveDate> = revivals.iter().map(|revival| revival.timing.due_on).collect();
     let send_bys: Vec<NaiveDate> = revivals.iter().map(|revival| revival.timing.send_by).collect();
     let forward: Vec<bool> = revivals.iter().map(|revival| revival.timing.brought_forward).collect();
-    let reason = writing.hold.then_some(ReasonCode::ClaimLimit);
-    let owned = writing.hold && (writing.scan_id.is_some() || writing.import_id.is_some());
+    let reason = writing.hold;
+    let owned = reason.is_some() && (writing.scan_id.is_some() || writing.import_id.is_some());
     // The state is what the deliveries make of it right after; pending keeps the constraints meanwhile.
     let revived = sqlx::query!(
         "UPDATE notices n

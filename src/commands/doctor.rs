@@ -242,8 +242,8 @@ async fn check_memory(connection: &mut PgConnection) -> Option<Check> {
     if hidden.is_empty() {
         return Some(ok("memory", "this is the database that wrote it"));
     }
-    let found = format!("not readable by this account: {}; the other marks guard the memory", hidden.join(", "));
-    let advice = "grant it execute on pg_control_system(), pg_current_wal_lsn() and pg_walfile_name(pg_lsn)";
+    let found = format!("this account may not read the {}; the other marks guard it", hidden.join(" and the "));
+    let advice = "grant execute on pg_control_system(), pg_current_wal_lsn() and pg_walfile_name(pg_lsn)";
     Some(warning("memory", found, advice))
 }
 

@@ -15,6 +15,7 @@ mod layout;
 mod lives;
 mod logs;
 mod mail;
+mod memory;
 mod metrics;
 mod migrations;
 mod model;

@@ -96,7 +96,7 @@ async fn a_newer_database_that_this_program_may_still_use_is_left_as_it_is() {
 }
 
 /// Rows as an office has them, by the migration after which they can be written.
-const SAMPLES: [(i64, &str); 8] = [
+const SAMPLES: [(i64, &str); 9] = [
     (
         20_261_129_100_000,
         "INSERT INTO permit_types (code, name, created_at, updated_at) VALUES ('food', 'Food', now(), now());
@@ -165,6 +165,12 @@ const SAMPLES: [(i64, &str); 8] = [
          INSERT INTO audit_messages VALUES ('<first@example.org>', 1, 1)",
     ),
     (20_261_129_100_700, "UPDATE transport SET paused_until = now(), fault = '421 busy'"),
+    (
+        20_261_129_100_800,
+        "INSERT INTO memory_marks (system_identifier, timeline, database_oid, notices_oid) VALUES (1, 1, 2, 3);
+         INSERT INTO memory_lapses (timeline, database_oid, notices_oid, noticed_at, held, confirmed_at, reason)
+         VALUES (1, 2, 4, now(), 7, now(), 'moved to another server')",
+    ),
 ];
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use chrono::NaiveDate;
 use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
@@ -25,14 +25,16 @@ use crate::{
         PgPool,
         clock::business_offset,
         connect::{Purpose, connect, pool},
+        memory::present_marks,
         migrate::{MigrateError, migrate},
+        pooler::is_pooled,
     },
 };
 
 /// Where the database is, and the private server that answers there if it is ours.
 #[derive(Debug)]
 pub struct Database {
-    /// For pools.
+    /// For pools, unless it leads through a transaction pooler.
     pub url: String,
     /// For session locks and notifications: never through a transaction pooler.
     pub direct_url: String,
@@ -84,6 +86,31 @@ impl Database {
         })
     }
 
+    /// Finds out which ways to the database lead through a transaction pooler; says where pools connect. Refuses the
+    /// way that is for session locks and notifications if it does: nothing would fail, and nothing would hold.
+    pub async fn ways(&self) -> Result<Ways> {
+        if self.private.is_some() {
+            return Ok(Ways::Direct);
+        }
+        let is_pooled = async |url: &str, variable: &str| {
+            is_pooled(url).await.with_context(|| format!("{variable}: the database cannot be used"))
+        };
+        if self.direct_url == self.url {
+            ensure!(
+                !is_pooled(&self.url, "DATABASE_URL").await?,
+                "DATABASE_URL leads through a transaction pooler, where the scan's lock and prepared statements do not \
+                 hold: set DATABASE_DIRECT_URL to the database itself, without the pooler"
+            );
+            return Ok(Ways::Direct);
+        }
+        ensure!(
+            !is_pooled(&self.direct_url, "DATABASE_DIRECT_URL").await?,
+            "DATABASE_DIRECT_URL leads through a transaction pooler: set it to the database itself, without the pooler"
+        );
+        let pooled = is_pooled(&self.url, "DATABASE_URL").await?;
+        Ok(if pooled { Ways::AroundPooler } else { Ways::Direct })
+    }
+
     /// Resolves when the private server or its owner goes away; never with `DATABASE_URL`.
     pub async fn ended(&self) -> String {
         match &self.private {
@@ -98,6 +125,26 @@ impl Database {
             private.stop();
         }
     }
+}
+
+/// How the database is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ways {
+    /// No way leads through a transaction pooler.
+    Direct,
+    /// `DATABASE_URL` does, so `DATABASE_DIRECT_URL` serves for everything.
+    AroundPooler,
+}
+
+/// Refuses two URLs that lead to different databases: the scan would claim in one what the other never sends.
+async fn refuse_two_databases(pool: &PgPool, direct_url: &str) -> Result<()> {
+    let pooled = present_marks(&mut *pool.acquire().await?).await.ok();
+    let direct = present_marks(&mut connect(direct_url, Purpose::Work).await?).await?;
+    ensure!(
+        pooled.is_some_and(|pooled| pooled == direct),
+        "DATABASE_URL and DATABASE_DIRECT_URL lead to different databases"
+    );
+    Ok(())
 }
 
 /// What every command that touches the database has at hand.
@@ -116,10 +163,22 @@ pub struct App<'d> {
 impl<'d> App<'d> {
     /// Brings the database up to date and puts the parts together.
     pub async fn open(config: Config, database: &'d Database) -> Result<Self> {
+        let ways = database.ways().await?;
         database.migrate().await?;
         // A pool for the senders' short transactions, clerks, feeder and the web.
         let size = u32::try_from(config.mail_concurrency).unwrap_or(8).clamp(4, 16) + 6;
-        let pool = pool(&database.url, size)?;
+        let pool = match ways {
+            Ways::Direct => pool(&database.url, size)?,
+            Ways::AroundPooler => {
+                tracing::info!(
+                    "DATABASE_URL leads through a transaction pooler, so DATABASE_DIRECT_URL is used for everything"
+                );
+                pool(&database.direct_url, size)?
+            }
+        };
+        if database.url != database.direct_url && ways == Ways::Direct {
+            refuse_two_databases(&pool, &database.direct_url).await?;
+        }
         let offset = match config.clock {
             None => chrono::TimeDelta::zero(),
             Some(starts_at) => {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{one_line, print_json, say};
 use crate::{
-    app::Database,
+    app::{Database, Ways},
     clock::{Clock, SystemClock},
     config::{Config, SmtpUrl},
     domain::{attempt::Outcome, recipient::EmailAddress, words},
@@ -169,6 +169,14 @@ async fn test_mail(config: &Config, url: &SmtpUrl, address: &EmailAddress) -> Re
 
 async fn check_all(config: &Config, database: &Database, checks: &mut Vec<Check>) {
     checks.push(check_folder(&database.data_dir));
+    match database.ways().await {
+        Ok(ways) => checks.push(check_ways(ways)),
+        Err(error) => {
+            let advice = "start it, or correct DATABASE_URL or DATABASE_DIRECT_URL";
+            checks.push(fault("database", one_line(&error), advice));
+            return;
+        }
+    }
     let mut connection = match connect(&database.direct_url, Purpose::Work).await {
         Ok(connection) => connection,
         Err(error) => {
@@ -200,6 +208,18 @@ fn check_folder(folder: &Path) -> Check {
             "give this account the right to write there, or set DATA_DIR to another folder",
         ),
     }
+}
+
+fn check_ways(ways: Ways) -> Check {
+    ok(
+        "connections",
+        match ways {
+            Ways::Direct => "they lead through no transaction pooler",
+            Ways::AroundPooler => {
+                "DATABASE_URL leads through a transaction pooler; DATABASE_DIRECT_URL is used for everything"
+            }
+        },
+    )
 }
 
 fn check_version(facts: &ServerFacts) -> Check {

@@ -8,6 +8,7 @@ use super::say;
 use crate::app::Database;
 
 pub async fn run(database: &Database) -> Result<ExitCode> {
+    database.ways().await?;
     database.migrate().await?;
     say!("The database is up to date.");
     Ok(ExitCode::SUCCESS)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sqlx::{
-    Connection, Executor, PgConnection, PgPool,
+    ConnectOptions, Connection, Executor, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -78,8 +78,16 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// Opens a connection outside every pool.
 pub async fn connect(url: &str, purpose: Purpose) -> Result<PgConnection, sqlx::Error> {
-    let options = purpose.options(url)?;
-    tokio::time::timeout(CONNECT_LIMIT, PgConnection::connect_with(&options))
+    open(&purpose.options(url)?).await
+}
+
+/// The same without any setting of ours, which a pooler may not take, and without a word about waiting for it.
+pub(super) async fn connect_bare(url: &str) -> Result<PgConnection, sqlx::Error> {
+    open(&url.parse::<PgConnectOptions>()?.extra_float_digits(None).disable_statement_logging()).await
+}
+
+async fn open(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
+    tokio::time::timeout(CONNECT_LIMIT, PgConnection::connect_with(options))
         .await
         .map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))?
 }

@@ -57,6 +57,17 @@ pub async fn compare_marks(connection: &mut PgConnection) -> Result<Vec<Mark>> {
     Ok(marks.fetch_all(connection).await?)
 }
 
+/// The marks of the database that answers, but for the timeline, which a standby does not tell.
+pub async fn present_marks(connection: &mut PgConnection) -> Result<(Option<i64>, i64, i64)> {
+    let row = sqlx::query!(
+        r#"SELECT system_identifier, database_oid AS "database_oid!", notices_oid AS "notices_oid!"
+           FROM present_memory_marks()"#
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok((row.system_identifier, row.database_oid, row.notices_oid))
+}
+
 /// Whether the memory may have gone back.
 pub async fn went_back(connection: &mut PgConnection) -> Result<bool> {
     let went_back =

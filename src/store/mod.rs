@@ -20,6 +20,7 @@ pub mod notify;
 pub mod owing;
 pub mod permit_types;
 pub mod permits;
+pub mod pooler;
 pub mod processes;
 mod reasons;
 pub mod recovery;

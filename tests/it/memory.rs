@@ -47,18 +47,15 @@ fn mails(desk: &Desk) -> usize {
     std::fs::read_dir(desk.data().join("mail")).map_or(0, Iterator::count)
 }
 
-/// A program of PostgreSQL's, from the newest version there is.
-fn postgres_program(name: &str) -> Command {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut programs: Vec<PathBuf> = versions.map(|version| version.path().join("bin").join(name)).collect();
-    programs.retain(|program| program.exists());
-    programs.sort();
-    Command::new(programs.pop().map_or_else(|| PathBuf::from(name), |program| program))
+/// A program that came with the server: one of another version may not understand it.
+async fn postgres_program(url: &str, name: &str) -> Command {
+    let folder = texts(url, "SELECT setting FROM pg_config WHERE name = 'BINDIR'").await;
+    Command::new(PathBuf::from(&folder[0]).join(name))
 }
 
-fn dump(url: &str) -> PathBuf {
+async fn dump(url: &str) -> PathBuf {
     let file = crate::support::run_folder::run_folder().join(format!("dump-{}.sql", uuid::Uuid::now_v7()));
-    let done = postgres_program("pg_dump").arg("--file").arg(&file).arg(url).status().expect("pg_dump");
+    let done = postgres_program(url, "pg_dump").await.arg("--file").arg(&file).arg(url).status().expect("pg_dump");
     assert!(done.success());
     file
 }
@@ -66,7 +63,7 @@ fn dump(url: &str) -> PathBuf {
 /// A new database with what was dumped.
 async fn restore(file: &PathBuf) -> String {
     let url = empty_database().await;
-    let mut psql = postgres_program("psql");
+    let mut psql = postgres_program(&url, "psql").await;
     psql.args(["-q", "-X", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null", "-f"]).arg(file).arg(&url);
     assert!(psql.status().expect("psql").success());
     url
@@ -92,7 +89,7 @@ async fn restored() -> (Desk, String) {
     )
     .expect("written");
     before.json(&["import", "later.csv", "--json"]);
-    let file = dump(&url);
+    let file = dump(&url).await;
     assert_eq!(accepted(&before, "2026-12-01"), 2);
     assert_eq!(before.json(&["scan", "--as-of", LATER, "--json"])["claimed"], 2);
     assert_eq!(accepted(&before, LATER), 2);

@@ -93,7 +93,9 @@ impl Database {
             return Ok(Ways::Direct);
         }
         let is_pooled = async |url: &str, variable: &str| {
-            is_pooled(url).await.with_context(|| format!("{variable}: the database cannot be used"))
+            is_pooled(url)
+                .await
+                .with_context(|| format!("the database cannot be used; start it, or correct {variable}"))
         };
         if self.direct_url == self.url {
             ensure!(

@@ -13,7 +13,7 @@ use super::{Moment, Result, cases::is_on_permit};
 use crate::domain::{
     attempt::Transport,
     notice::ReasonCode,
-    permit::PermitStatus,
+    permit::Standing,
     timetable::{NotOwed, barred},
 };
 
@@ -72,32 +72,38 @@ pub async fn open_gates(
 ) -> Result<Vec<GateAnswer>> {
     let mut transaction = connection.begin().await?;
     let requests: Vec<&GateRequest> = requests.iter().collect();
-    let answers = open_in(&mut transaction, boot_id, &requests, moment).await?;
+    let common = look(&mut transaction, boot_id).await?;
+    let answers = open_in(&mut transaction, boot_id, &common, &requests, moment).await?;
     transaction.commit().await?;
     Ok(answers)
 }
 
-/// The same in a transaction of the caller's. It waits for nobody, so whatever that transaction holds does no harm.
+/// The same in a transaction of the caller's, who looked before. It waits for nobody, so whatever that transaction
+/// holds does no harm.
 pub(super) async fn open_in(
     connection: &mut PgConnection,
     boot_id: Uuid,
+    common: &Common,
     requests: &[&GateRequest],
     moment: Moment,
 ) -> Result<Vec<GateAnswer>> {
     if requests.is_empty() {
         return Ok(Vec::new());
     }
-    let common = look(connection, boot_id).await?;
     if !common.alive {
         return Ok(vec![GateAnswer::ProcessDead; requests.len()]);
     }
     if common.went_back {
         return Ok(vec![GateAnswer::Paused; requests.len()]);
     }
-    let permits = lock_permits(connection, requests, moment).await?;
-    let deliveries = lock_deliveries(connection, requests, &permits).await?;
-    let mut answers: Vec<GateAnswer> =
-        requests.iter().map(|request| judge(request, common.breaker, &permits, &deliveries, moment)).collect();
+    let facts = lock_and_read(connection, requests, moment).await?;
+    let mut answers: Vec<GateAnswer> = requests
+        .iter()
+        .map(|request| match facts.get(&request.delivery_id) {
+            Some(facts) => judge(request, common.breaker, facts, moment),
+            None => GateAnswer::Busy,
+        })
+        .collect();
     let let_through: Vec<&GateRequest> =
         requests.iter().zip(&answers).filter(|(_, a)| matches!(a, GateAnswer::Open(_))).map(|(r, _)| *r).collect();
     if !let_through.is_empty() {
@@ -112,64 +118,41 @@ pub(super) async fn open_in(
 }
 
 /// What holds for all requests alike.
-struct Common {
+pub(super) struct Common {
+    /// The database's clock.
+    pub(super) now: DateTime<Utc>,
     /// The others take this process for alive.
-    alive: bool,
+    pub(super) alive: bool,
     /// The memory went back ([`super::memory`]): nothing may go.
-    went_back: bool,
+    pub(super) went_back: bool,
     /// The breaker is open, and whoever holds this probe may pass.
-    breaker: Option<Uuid>,
+    pub(super) breaker: Option<Uuid>,
+    /// Nobody noted for a while that a mail server accepts, or refusals wait to be forgotten when one does.
+    pub(super) acceptance_is_news: bool,
 }
 
-async fn look(connection: &mut PgConnection, boot_id: Uuid) -> Result<Common> {
+pub(super) async fn look(connection: &mut PgConnection, boot_id: Uuid) -> Result<Common> {
     let row = sqlx::query!(
-        r#"SELECT EXISTS (SELECT FROM living_processes WHERE boot_id = $1) AS "alive!",
+        r#"SELECT clock_timestamp() AS "now!",
+                  EXISTS (SELECT FROM living_processes WHERE boot_id = $1) AS "alive!",
                   EXISTS (SELECT FROM memory_comparison WHERE recorded <> present) AS "went_back!",
-                  paused_until, probe_token
+                  paused_until, probe_token,
+                  coalesce(accepted_at < clock_timestamp() - interval '1 second', true) OR policy_refusals <> '{}'
+                      AS "acceptance_is_news!"
            FROM transport"#,
         boot_id,
     )
     .fetch_one(connection)
     .await?;
     let breaker = row.paused_until.map(|_| row.probe_token.unwrap_or_default());
-    Ok(Common { alive: row.alive, went_back: row.went_back, breaker })
+    let (alive, went_back, acceptance_is_news) = (row.alive, row.went_back, row.acceptance_is_news);
+    Ok(Common { now: row.now, alive, went_back, breaker, acceptance_is_news })
 }
 
-struct PermitFacts {
+/// What decides about one request, as it is under our locks.
+struct Facts {
     version: i64,
     barred: Option<NotOwed>,
-}
-
-/// Locks the permits that nobody is changing.
-async fn lock_permits(
-    connection: &mut PgConnection,
-    requests: &[&GateRequest],
-    moment: Moment,
-) -> Result<HashMap<Uuid, PermitFacts>> {
-    let ids: Vec<Uuid> = requests.iter().map(|request| request.permit_id).collect();
-    let rows = sqlx::query!(
-        r#"SELECT id, version, status, archived_at IS NOT NULL AS "archived!", notices_paused_until, expires_on
-           FROM permits WHERE id = ANY ($1) ORDER BY id FOR SHARE SKIP LOCKED"#,
-        &ids,
-    )
-    .fetch_all(connection)
-    .await?;
-    let facts = rows.into_iter().map(|row| {
-        let standing = crate::domain::permit::Standing {
-            status: row.status.parse::<PermitStatus>()?,
-            archived: row.archived,
-            notices_paused_until: row.notices_paused_until,
-            takes_effect_on: None,
-            expires_on: row.expires_on,
-            period_since: row.expires_on,
-            notices_from: None,
-        };
-        Ok((row.id, PermitFacts { version: row.version, barred: barred(&standing, moment.today) }))
-    });
-    facts.collect()
-}
-
-struct DeliveryFacts {
     token: Option<Uuid>,
     is_pending: bool,
     superseded: Option<ReasonCode>,
@@ -178,31 +161,44 @@ struct DeliveryFacts {
     suppressed: bool,
 }
 
-/// Locks the deliveries that nobody else is at.
-async fn lock_deliveries(
+/// Locks the permits that nobody is changing and the deliveries that nobody else is at, and reads them. Of a change that
+/// ended a moment ago the locked rows tell: it raised the permit's version or took the delivery from us. The other rows
+/// may be a moment older, which then does not matter any more.
+async fn lock_and_read(
     connection: &mut PgConnection,
     requests: &[&GateRequest],
-    permits: &HashMap<Uuid, PermitFacts>,
-) -> Result<HashMap<Uuid, DeliveryFacts>> {
-    let unlocked = requests.iter().filter(|request| permits.contains_key(&request.permit_id));
-    let ids: Vec<Uuid> = unlocked.map(|request| request.delivery_id).collect();
+    moment: Moment,
+) -> Result<HashMap<Uuid, Facts>> {
+    let ids: Vec<Uuid> = requests.iter().map(|request| request.delivery_id).collect();
     // The recipient is compared with the permit as it is now, whatever the version says: a belt to the braces.
     let rows = sqlx::query!(
-        r#"SELECT d.id, d.lease_token, d.state, n.send_by, n.expires_on = p.expires_on AS "present_period!",
-                  n.superseded_at, n.reason_code, d.recipient_key, d.by_request, p.holder_email,
+        r#"SELECT d.id, d.lease_token, d.state, n.send_by, n.superseded_at, n.reason_code, d.recipient_key, d.by_request,
+                  p.version, p.status, p.archived_at IS NOT NULL AS "archived!", p.notices_paused_until, p.expires_on,
+                  n.expires_on = p.expires_on AS "present_period!", p.holder_email,
                   ARRAY(SELECT c.email FROM contacts c WHERE c.permit_id = p.id AND c.email IS NOT NULL)
                       AS "contact_emails!",
                   EXISTS (SELECT FROM suppressions s WHERE s.address = d.recipient_key
                             AND (s.class = 'all' OR n.class = 'courtesy')) AS "suppressed!"
            FROM deliveries d JOIN notices n ON n.id = d.notice_id JOIN permits p ON p.id = n.permit_id
-           WHERE d.id = ANY ($1) ORDER BY d.id FOR UPDATE OF d SKIP LOCKED"#,
+           WHERE d.id = ANY ($1) ORDER BY p.id, d.id FOR SHARE OF p SKIP LOCKED FOR UPDATE OF d SKIP LOCKED"#,
         &ids,
     )
     .fetch_all(connection)
     .await?;
     let facts = rows.into_iter().map(|row| {
+        let standing = Standing {
+            status: row.status.parse()?,
+            archived: row.archived,
+            notices_paused_until: row.notices_paused_until,
+            takes_effect_on: None,
+            expires_on: row.expires_on,
+            period_since: row.expires_on,
+            notices_from: None,
+        };
         let reason = row.reason_code.as_deref().map(str::parse::<ReasonCode>).transpose()?;
-        let facts = DeliveryFacts {
+        let facts = Facts {
+            version: row.version,
+            barred: barred(&standing, moment.today),
             token: row.lease_token,
             is_pending: row.state == "pending",
             // A retry or a resolution may bring back a copy whose notice no change could end.
@@ -222,41 +218,32 @@ async fn lock_deliveries(
 }
 
 /// What the gate says to one request; an open gate gets its number when the attempt is inserted.
-fn judge(
-    request: &GateRequest,
-    breaker: Option<Uuid>,
-    permits: &HashMap<Uuid, PermitFacts>,
-    deliveries: &HashMap<Uuid, DeliveryFacts>,
-    moment: Moment,
-) -> GateAnswer {
-    let (Some(permit), Some(delivery)) = (permits.get(&request.permit_id), deliveries.get(&request.delivery_id)) else {
-        return GateAnswer::Busy;
-    };
-    if delivery.token != Some(request.token) || !delivery.is_pending {
+fn judge(request: &GateRequest, breaker: Option<Uuid>, facts: &Facts, moment: Moment) -> GateAnswer {
+    if facts.token != Some(request.token) || !facts.is_pending {
         return GateAnswer::NotOurs;
     }
-    if let Some(reason) = delivery.superseded {
+    if let Some(reason) = facts.superseded {
         return GateAnswer::Ended(reason);
     }
-    match permit.barred {
+    match facts.barred {
         Some(NotOwed::Archived) => return GateAnswer::Ended(ReasonCode::Archived),
         Some(NotOwed::Paused(_)) => return GateAnswer::Ended(ReasonCode::Paused),
         Some(_) => return GateAnswer::Ended(ReasonCode::NotActive),
         None => {}
     }
-    if moment.today > delivery.send_by {
+    if moment.today > facts.send_by {
         return GateAnswer::Ended(ReasonCode::TooLate);
     }
-    if delivery.suppressed {
+    if facts.suppressed {
         return GateAnswer::Ended(ReasonCode::Suppressed);
     }
-    if !delivery.on_permit {
+    if !facts.on_permit {
         return GateAnswer::Ended(ReasonCode::AddressChanged);
     }
     if breaker.is_some_and(|probe| request.probe != Some(probe)) {
         return GateAnswer::Paused;
     }
-    if permit.version != request.version || moment.today != request.today {
+    if facts.version != request.version || moment.today != request.today {
         return GateAnswer::Changed;
     }
     GateAnswer::Open(0)
@@ -288,9 +275,9 @@ async fn begin_attempts(
         &requests.iter().map(|request| request.attempt_id).collect::<Vec<_>>(),
         &requests.iter().map(|request| request.delivery_id).collect::<Vec<_>>(),
         &requests.iter().map(|request| request.transport.to_string()).collect::<Vec<_>>(),
-        &requests.iter().map(|request| request.payload_sha256.clone()).collect::<Vec<_>>(),
-        &requests.iter().map(|request| request.message_id.clone()).collect::<Vec<_>>(),
-        &requests.iter().map(|request| request.content.clone()).collect::<Vec<_>>(),
+        &requests.iter().map(|request| &*request.payload_sha256).collect::<Vec<_>>() as &[&[u8]],
+        &requests.iter().map(|request| &*request.message_id).collect::<Vec<_>>() as &[&str],
+        &requests.iter().map(|request| &*request.content).collect::<Vec<_>>() as &[&[u8]],
         boot_id,
         now,
     )

@@ -10,9 +10,8 @@ use uuid::Uuid;
 
 use super::{
     Moment, Result,
-    clock::database_now,
     connect::{Purpose, connect},
-    gate::{GateAnswer, GateRequest, open_in},
+    gate::{GateAnswer, GateRequest, look, open_in},
     settle::{Settled, Settlement, settle_in},
 };
 
@@ -89,9 +88,15 @@ pub async fn go_round(
     moment_at: impl Fn(DateTime<Utc>) -> Moment,
 ) -> Result<Vec<Handled>> {
     let mut transaction = connection.begin().await?;
-    let moment = moment_at(database_now(&mut *transaction).await?);
+    let mut common = look(&mut transaction, boot_id).await?;
+    let moment = moment_at(common.now);
     let settlements: Vec<&Settlement> = papers.iter().filter_map(|paper| paper.settlement.as_ref()).collect();
-    let mut settled = settle_in(&mut transaction, &settlements, max_attempts, moment.now).await?.into_iter();
+    let news = common.acceptance_is_news;
+    let mut settled = settle_in(&mut transaction, &settlements, max_attempts, news, moment.now).await?.into_iter();
+    if settlements.iter().any(|settlement| settlement.transport_fault) {
+        // The breaker is open from now on, if it was not, and whoever held its probe has lost it.
+        common.breaker = Some(Uuid::nil());
+    }
     let mut handled: Vec<Handled> = papers
         .iter()
         .map(|paper| Handled {
@@ -102,7 +107,7 @@ pub async fn go_round(
     let may_ask = |paper: &Paper, result: &Handled| paper.settlement.is_none() || result.settled.is_some();
     let asking: Vec<usize> = (0..papers.len()).filter(|i| may_ask(&papers[*i], &handled[*i])).collect();
     let requests: Vec<&GateRequest> = asking.iter().filter_map(|i| papers[*i].request.as_ref()).collect();
-    let answers = open_in(&mut transaction, boot_id, &requests, moment).await?;
+    let answers = open_in(&mut transaction, boot_id, &common, &requests, moment).await?;
     transaction.commit().await?;
     let asked = asking.into_iter().filter(|i| papers[*i].request.is_some());
     for (place, answer) in asked.zip(answers) {

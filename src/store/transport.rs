@@ -122,14 +122,14 @@ pub async fn close_breaker(connection: &mut PgConnection, probe: Uuid) -> Result
 }
 
 /// What the ends of messages say of the transport: a fault opens the breaker or lengthens its pause, anything that was
-/// answered to a probe closes it, and that a mail server accepted something is noted.
+/// answered to a probe closes it, and that a mail server accepted something is noted where it is news.
 pub(super) async fn hear<'s>(
     connection: &mut PgConnection,
     ended: impl Iterator<Item = (&'s Settlement, bool)>,
 ) -> Result<()> {
     let mut accepted = false;
-    for (settlement, by_smtp) in ended {
-        accepted |= by_smtp && settlement.outcome == Outcome::Accepted;
+    for (settlement, is_news) in ended {
+        accepted |= is_news;
         match settlement.probe {
             _ if settlement.transport_fault => {
                 open_breaker(connection, &settlement.fault(), settlement.retry_after, settlement.probe).await?;

@@ -116,16 +116,17 @@ pub async fn settle(
 ) -> Result<Vec<Option<Settled>>> {
     let mut transaction = connection.begin().await?;
     let settlements: Vec<&Settlement> = settlements.iter().collect();
-    let settled = settle_in(&mut transaction, &settlements, max_attempts, now).await?;
+    let settled = settle_in(&mut transaction, &settlements, max_attempts, true, now).await?;
     transaction.commit().await?;
     Ok(settled)
 }
 
-/// The same in a transaction of the caller's.
+/// The same in a transaction of the caller's, who may know that an acceptance is no news to the transport.
 pub(super) async fn settle_in(
     connection: &mut PgConnection,
     settlements: &[&Settlement],
     max_attempts: u32,
+    acceptance_is_news: bool,
     now: DateTime<Utc>,
 ) -> Result<Vec<Option<Settled>>> {
     if settlements.is_empty() {
@@ -158,11 +159,12 @@ pub(super) async fn settle_in(
     }
     write_endings(connection, &open, now).await?;
     // The transport's row is locked last.
-    let by_smtp = |settlement: &Settlement| {
-        facts.get(&settlement.attempt_id).is_some_and(|fact| fact.transport == Transport::Smtp)
+    let is_news = |settlement: &Settlement| {
+        let by_smtp = || facts.get(&settlement.attempt_id).is_some_and(|fact| fact.transport == Transport::Smtp);
+        acceptance_is_news && settlement.outcome == Outcome::Accepted && by_smtp()
     };
     let heard = settlements.iter().filter(|settlement| free.contains(&settlement.delivery_id));
-    transport::hear(connection, heard.map(|settlement| (*settlement, by_smtp(settlement)))).await?;
+    transport::hear(connection, heard.map(|settlement| (*settlement, is_news(settlement)))).await?;
     Ok(settled)
 }
 
@@ -178,7 +180,6 @@ async fn write_endings(connection: &mut PgConnection, open: &[Ending<'_>], now: 
         return Ok(());
     }
     write::end_attempts(connection, open, now).await?;
-    write::update_deliveries(connection, open, now).await?;
     let notices: Vec<Uuid> = open.iter().map(|ending| ending.fact.notice_id).collect();
     refresh_states(connection, &notices).await?;
     let explained: Vec<Uuid> = open.iter().filter(|e| e.fact.has_reason).map(|e| e.fact.notice_id).collect();

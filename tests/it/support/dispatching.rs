@@ -55,8 +55,7 @@ pub enum Carrier {
 /// What a dispatching process is told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Role {
-    pub database: String,
-    /// Where leases, gates and settles go: the database, or a way to it that the test can cut.
+    /// The URL of the database, or of a way to it that the test can cut.
     pub way: String,
     pub carrier: Carrier,
     pub senders: usize,
@@ -70,7 +69,6 @@ pub struct Role {
 impl Role {
     fn of(post: &Postbox, carrier: Carrier) -> Self {
         Self {
-            database: post.url.clone(),
             way: post.url.clone(),
             carrier,
             senders: 2,

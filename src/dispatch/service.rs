@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use futures_util::FutureExt as _;
 use tokio::{
-    sync::{Mutex, Notify, mpsc},
+    sync::{Mutex, Notify, mpsc, oneshot},
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
@@ -69,7 +69,7 @@ impl Dispatcher {
         let (desk, clerks) = Desk::open(&self.rules);
         let mut tasks: JoinSet<Result<()>> = JoinSet::new();
         for clerk in clerks {
-            tasks.spawn(clerk.map(Ok));
+            tasks.spawn(run_apart(clerk).map(Ok));
         }
         for _ in 0..self.rules.concurrency {
             let sender = Sender {
@@ -118,4 +118,17 @@ impl Dispatcher {
         }
         result
     }
+}
+
+/// Runs a clerk on a thread and a runtime of its own: it talks with the database and does nothing else, one short
+/// statement after another, and each would wait for its turn among the senders.
+async fn run_apart(clerk: impl Future<Output = ()> + Send + 'static) {
+    let (done, ended) = oneshot::channel();
+    // Not a blocking task: one that still waits for the database must not keep the process from ending.
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(clerk);
+        let _ = done.send(());
+    });
+    ended.await.expect("a clerk that ends well");
 }

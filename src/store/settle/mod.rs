@@ -132,13 +132,13 @@ pub(super) async fn settle_in(
     if settlements.is_empty() {
         return Ok(Vec::new());
     }
-    let free = lock(connection, settlements).await?;
-    let facts = read(connection, settlements, &free).await?;
+    let facts = lock_and_read(connection, settlements).await?;
+    let absent = find_absent(connection, settlements, &facts).await?;
     let mut settled = Vec::with_capacity(settlements.len());
     let mut open = Vec::with_capacity(settlements.len());
     for &settlement in settlements {
         let fact = facts.get(&settlement.attempt_id);
-        if !free.contains(&settlement.delivery_id) {
+        if fact.is_none() && !absent.contains(&settlement.attempt_id) {
             settled.push(None);
             continue;
         }
@@ -163,8 +163,8 @@ pub(super) async fn settle_in(
         let by_smtp = || facts.get(&settlement.attempt_id).is_some_and(|fact| fact.transport == Transport::Smtp);
         acceptance_is_news && settlement.outcome == Outcome::Accepted && by_smtp()
     };
-    let heard = settlements.iter().filter(|settlement| free.contains(&settlement.delivery_id));
-    transport::hear(connection, heard.map(|settlement| (*settlement, is_news(settlement)))).await?;
+    let heard = settlements.iter().zip(&settled).filter(|(_, settled)| settled.is_some());
+    transport::hear(connection, heard.map(|(settlement, _)| (*settlement, is_news(settlement)))).await?;
     Ok(settled)
 }
 
@@ -191,25 +191,10 @@ async fn write_endings(connection: &mut PgConnection, open: &[Ending<'_>], now: 
     reasons::explain(connection, &failures).await
 }
 
-/// Locks notices and deliveries that nobody else is at; says which deliveries. Their attempts are then ours too.
-async fn lock(connection: &mut PgConnection, settlements: &[&Settlement]) -> Result<HashSet<Uuid>> {
-    let deliveries: Vec<Uuid> = settlements.iter().map(|settlement| settlement.delivery_id).collect();
-    let free = sqlx::query_scalar!(
-        "SELECT d.id FROM deliveries d JOIN notices n ON n.id = d.notice_id
-         WHERE d.id = ANY ($1) ORDER BY n.id, d.id FOR NO KEY UPDATE OF n, d SKIP LOCKED",
-        &deliveries,
-    );
-    Ok(free.fetch_all(connection).await?.into_iter().collect())
-}
-
-/// Reads what decides, after the locks and by a statement of its own, so that it sees what their last holders wrote.
-async fn read(
-    connection: &mut PgConnection,
-    settlements: &[&Settlement],
-    free: &HashSet<Uuid>,
-) -> Result<HashMap<Uuid, Facts>> {
-    let attempts: Vec<Uuid> =
-        settlements.iter().filter(|s| free.contains(&s.delivery_id)).map(|s| s.attempt_id).collect();
+/// Locks notices, deliveries and attempts that nobody else is at, and reads what decides. The addresses of the permit may
+/// be a moment older than the locks; then the copy waits although its address has left, and its gate ends it.
+async fn lock_and_read(connection: &mut PgConnection, settlements: &[&Settlement]) -> Result<HashMap<Uuid, Facts>> {
+    let attempts: Vec<Uuid> = settlements.iter().map(|settlement| settlement.attempt_id).collect();
     let rows = sqlx::query!(
         r#"SELECT a.id, a.outcome, a.reason, a.resolution IS NOT NULL AS "resolved!", a.transport,
                   d.notice_id, n.permit_id, d.attempt_count, n.reason_code IS NOT NULL AS "has_reason!",
@@ -219,7 +204,8 @@ async fn read(
                       AS "contact_emails!"
            FROM attempts a JOIN deliveries d ON d.id = a.delivery_id JOIN notices n ON n.id = d.notice_id
                            JOIN permits p ON p.id = n.permit_id
-           WHERE a.id = ANY ($1) ORDER BY a.id FOR NO KEY UPDATE OF a"#,
+           WHERE a.id = ANY ($1) ORDER BY n.id, d.id
+           FOR NO KEY UPDATE OF n SKIP LOCKED FOR NO KEY UPDATE OF d SKIP LOCKED FOR NO KEY UPDATE OF a SKIP LOCKED"#,
         &attempts,
     )
     .fetch_all(connection)
@@ -241,6 +227,35 @@ async fn read(
         Ok((row.id, fact))
     });
     facts.collect()
+}
+
+/// Which attempts of those that could not be locked do not exist: their gate was never committed. One whose COMMIT is
+/// still on its way holds the lock on its delivery.
+async fn find_absent(
+    connection: &mut PgConnection,
+    settlements: &[&Settlement],
+    facts: &HashMap<Uuid, Facts>,
+) -> Result<HashSet<Uuid>> {
+    let missing = settlements.iter().filter(|settlement| !facts.contains_key(&settlement.attempt_id));
+    let (attempts, deliveries): (Vec<Uuid>, Vec<Uuid>) = missing.map(|s| (s.attempt_id, s.delivery_id)).unzip();
+    if attempts.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let free = sqlx::query_scalar!(
+        "SELECT id FROM deliveries WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
+        &deliveries,
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    // A statement of its own, so that it sees what the last holder of the lock committed.
+    let absent = sqlx::query_scalar!(
+        r#"SELECT m.id AS "id!" FROM unnest($1::uuid[], $2::uuid[]) AS m (id, delivery_id)
+           WHERE m.delivery_id = ANY ($3) AND NOT EXISTS (SELECT FROM attempts a WHERE a.id = m.id)"#,
+        &attempts,
+        &deliveries,
+        &free,
+    );
+    Ok(absent.fetch_all(connection).await?.into_iter().collect())
 }
 
 /// Locks these deliveries, in order of id, and none of their siblings, which may be at the gate just now. Their

@@ -14,14 +14,13 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::TcpStream,
     sync::mpsc,
-    time::sleep,
 };
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{self, ServerConfig},
 };
 
-use super::{Accepted, Act, At, Certificate, PASSWORD, Poke, Shared, Tls, USER, hex};
+use super::{Accepted, Act, At, Certificate, PASSWORD, Poke, Shared, Tls, USER, delay::precisely, hex};
 
 trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
@@ -219,7 +218,7 @@ impl Conversation {
         self.shared.hear(self.number, ".", self.encrypted);
         if !self.shared.behaviour.final_reply.is_zero() {
             self.flush().await?;
-            sleep(self.shared.behaviour.final_reply).await;
+            precisely(self.shared.behaviour.final_reply).await;
         }
         let act = self.act(At::Dot);
         let takes = match &act {
@@ -262,7 +261,7 @@ impl Conversation {
             return Ok(());
         }
         if !self.shared.behaviour.round_trip.is_zero() {
-            sleep(self.shared.behaviour.round_trip).await;
+            precisely(self.shared.behaviour.round_trip).await;
         }
         let output = std::mem::take(&mut self.output);
         self.io.write_all(&output).await?;

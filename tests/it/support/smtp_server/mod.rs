@@ -4,6 +4,7 @@
 
 mod certificates;
 mod conversation;
+mod delay;
 mod script;
 
 use std::{

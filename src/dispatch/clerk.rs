@@ -27,8 +27,8 @@ use crate::{
 
 /// Most papers done in one transaction.
 const BATCH: usize = 64;
-/// Clerks at one desk: one takes what comes in while the others wait for their commits.
-const CLERKS: usize = 5;
+/// Clerks at one desk: one takes what comes in while the other waits for its commit.
+const CLERKS: usize = 2;
 /// First and longest pause before a settlement is tried again: somebody else is at its rows.
 const BUSY_PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(1)];
 /// The same while the database is away.

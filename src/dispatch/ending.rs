@@ -44,7 +44,7 @@ impl Endings {
     pub(super) async fn recorded(&self, letter: &Letter, number: i32, ended: &Ended, settled: Option<Settled>) {
         let leased = &letter.work.leased;
         log(leased, Some(number), ended, settled.as_ref().and_then(|settled| settled.state));
-        seen_after(&self.transport, ended, letter.work.probe);
+        seen_after(&self.transport, ended, letter.work.probe_token());
         if let Some(permit) = settled.and_then(|settled| settled.unserved) {
             tell_apart(leased, self.serve(permit).await);
         }
@@ -57,7 +57,7 @@ impl Endings {
             Ok(state) => log(&letter.work.leased, None, ended, state),
             failed => tell_apart(&letter.work.leased, failed.map(|_| ())),
         }
-        seen_after(&self.transport, ended, letter.work.probe);
+        seen_after(&self.transport, ended, letter.work.probe_token());
     }
 
     async fn record_refused(&self, letter: &Letter, ended: &Ended) -> Result<Option<DeliveryState>> {
@@ -95,7 +95,7 @@ impl Endings {
             if matches!(reason, ReasonCode::AddressChanged | ReasonCode::Suppressed) {
                 self.serve(work.leased.key.permit_id).await?;
             }
-            self.free_probe(work.probe).await
+            self.free_probe(work.probe_token()).await
         };
         tell_apart(&work.leased, ended.await);
     }
@@ -103,13 +103,13 @@ impl Endings {
     /// What we held is not ours any more.
     pub(super) async fn not_ours(&self, work: Work) {
         self.tally.refused(ReasonCode::NotOwed);
-        tell_apart(&work.leased, self.free_probe(work.probe).await);
+        tell_apart(&work.leased, self.free_probe(work.probe_token()).await);
     }
 
     /// It goes back untouched, to be tried again at once or a little `later`.
     pub(super) async fn give_back(&self, work: Work, later: bool) {
         let given = async {
-            self.free_probe(work.probe).await?;
+            self.free_probe(work.probe_token()).await?;
             let pause = chrono::TimeDelta::seconds(1);
             let not_before = if later { Some(self.rules.moment().await?.now + pause) } else { None };
             give_back(&mut *self.rules.pool.acquire().await?, &[work.lease()], not_before).await

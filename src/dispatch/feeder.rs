@@ -49,8 +49,8 @@ pub(super) struct Work {
     pub(super) boot_id: Uuid,
     /// Keeps the lease from being freed as unknown; not needed beyond the gate.
     pub(super) held: Option<Held>,
-    /// It probes a transport that failed, under this token.
-    pub(super) probe: Option<Uuid>,
+    /// It probes a transport that failed. Keeps the probe from being freed as unknown, until what it found is recorded.
+    pub(super) probe: Option<Held>,
     /// When it was read.
     pub(super) moment: Moment,
 }
@@ -157,8 +157,8 @@ impl Feeder {
         let (limit, probe) = match passage(&mut connection).await? {
             Passage::Free { since } => (self.batch(since), None),
             Passage::Paused { wait } if wait > Duration::ZERO => return Ok(Found::Paused(wait)),
-            Passage::Paused { .. } => match take_probe(&mut connection, boot_id).await? {
-                Some(token) => (1, Some(token)),
+            Passage::Paused { .. } => match self.take_probe(&mut connection, boot_id).await? {
+                Some(probe) => (1, Some(probe)),
                 None => return Ok(Found::Paused(PAUSE_MIN)),
             },
         };
@@ -167,18 +167,19 @@ impl Feeder {
             return Ok(Found::Some);
         }
         if held.is_empty() {
-            if let Some(token) = probe {
+            if let Some(probe) = probe {
                 drop(connection);
-                probe_without_message(&self.rules, &self.transport, token).await?;
+                probe_without_message(&self.rules, &self.transport, probe.token()).await?;
                 return Ok(Found::Nothing);
             }
             let alive = is_alive(&mut connection, boot_id).await?;
             return Ok(if alive { Found::Nothing } else { Found::Dead(boot_id) });
         }
+        let token = probe.as_ref().map(Held::token);
         let work = self.read(&mut connection, boot_id, probe, held, moment).await?;
         drop(connection);
-        self.hand_out(queue, work, probe).await?;
-        Ok(if probe.is_some() { Found::Probe } else { Found::Some })
+        self.hand_out(queue, work, token).await?;
+        Ok(if token.is_some() { Found::Probe } else { Found::Some })
     }
 
     /// Leases one that may be what kills its owners, when there is nothing else, and waits until no task holds it.
@@ -204,19 +205,22 @@ impl Feeder {
     /// Hands out to the senders; what none of them takes is given back.
     async fn hand_out(&self, queue: &mpsc::Sender<Work>, work: Vec<Work>, probe: Option<Uuid>) -> Result<()> {
         let mut not_taken = Vec::new();
+        let mut unused = probe.filter(|_| work.is_empty());
         for work in work {
             let handed = self.stop.run_until_cancelled(queue.reserve()).await;
             match handed {
                 Some(Ok(place)) if !self.transport.is_down() => place.send(work),
-                _ => not_taken.push(Lease { delivery_id: work.leased.delivery_id, token: work.leased.token }),
+                _ => {
+                    unused = probe;
+                    not_taken.push(work.lease());
+                }
             }
         }
+        if let Some(token) = unused {
+            return_probe(&mut *self.rules.pool.acquire().await?, token).await?;
+        }
         if !not_taken.is_empty() {
-            let mut connection = self.rules.pool.acquire().await?;
-            give_back(&mut connection, &not_taken, None).await?;
-            if let Some(token) = probe {
-                return_probe(&mut connection, token).await?;
-            }
+            give_back(&mut *self.rules.pool.acquire().await?, &not_taken, None).await?;
         }
         Ok(())
     }
@@ -256,6 +260,12 @@ impl Feeder {
         Ok(())
     }
 
+    /// Takes the probe if it is due, and notes that it is held.
+    async fn take_probe(&self, connection: &mut PgConnection, boot_id: Uuid) -> Result<Option<Held>> {
+        let _leasing = self.membership.leasing().await;
+        Ok(take_probe(connection, boot_id).await?.map(|token| self.membership.hold(token)))
+    }
+
     /// Leases a batch, or without a limit the one that probes, and notes that it is held.
     async fn lease(
         &self,
@@ -277,7 +287,7 @@ impl Feeder {
         &self,
         connection: &mut PgConnection,
         boot_id: Uuid,
-        probe: Option<Uuid>,
+        mut probe: Option<Held>,
         held: Vec<(Lease, Held)>,
         moment: Moment,
     ) -> Result<Vec<Work>> {
@@ -288,7 +298,7 @@ impl Feeder {
             match read {
                 Ok(mail) => {
                     let Some(held) = held.remove(&mail.token) else { continue };
-                    work.push(Work { leased: mail, boot_id, held: Some(held), probe, moment });
+                    work.push(Work { leased: mail, boot_id, held: Some(held), probe: probe.take(), moment });
                 }
                 Err(unreadable) => self.end_unreadable(connection, &unreadable, moment).await?,
             }

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{DispatchRules, feeder::Work};
+use super::{DispatchRules, feeder::Work, membership::Held};
 use crate::{
     mail::{Composed, Ended, NoticeMail, compose},
     store::{gate::GateRequest, leases::Lease, settle::Settlement},
@@ -41,7 +41,7 @@ impl Letter {
             message_id: self.message.message_id.clone(),
             payload_sha256: self.message.sha256.to_vec(),
             content: self.message.bytes.clone(),
-            probe: self.work.probe,
+            probe: self.work.probe_token(),
         }
     }
 
@@ -58,12 +58,17 @@ impl Letter {
             enhanced_code: ended.enhanced_code.as_deref().map(storable),
             response: ended.response.as_deref().map(storable),
             retry_after: ended.retry_after,
-            probe: self.work.probe,
+            probe: self.work.probe_token(),
         }
     }
 }
 
 impl Work {
+    /// What names the probe that it is.
+    pub(super) fn probe_token(&self) -> Option<Uuid> {
+        self.probe.as_ref().map(Held::token)
+    }
+
     pub(super) fn lease(&self) -> Lease {
         Lease { delivery_id: self.leased.delivery_id, token: self.leased.token }
     }

@@ -21,6 +21,7 @@ use crate::{
         connect::{Purpose, connect},
         leases::free_unknown,
         processes::{NewProcess, end_process, register_process, renew_process},
+        transport::free_unknown_probe,
     },
 };
 
@@ -49,7 +50,7 @@ struct Life {
 pub struct Membership {
     member: Member,
     life: Mutex<Life>,
-    /// Tokens of leases that tasks of this process hold.
+    /// Tokens of leases and of a probe that tasks of this process hold.
     held: Mutex<std::collections::HashSet<Uuid>>,
     /// Held while leases are taken and not yet noted in `held`, and while unknown ones are freed.
     leasing: tokio::sync::Mutex<()>,
@@ -102,7 +103,7 @@ impl Membership {
         let _ = born.wait_for(|present| *present != boot_id).await;
     }
 
-    /// Notes that a task holds this lease, until the guard is dropped.
+    /// Notes that a task holds this lease or this probe, until the guard is dropped.
     pub(super) fn hold(self: &Arc<Self>, token: Uuid) -> Held {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(token);
         Held { membership: Arc::clone(self), token }
@@ -167,6 +168,9 @@ impl Membership {
         if freed > 0 {
             tracing::info!(freed, "freed leases in our name that no task holds");
         }
+        if free_unknown_probe(connection, self.boot_id(), &held).await? {
+            tracing::info!("freed the probe in our name that no task holds");
+        }
         Ok(())
     }
 
@@ -181,11 +185,18 @@ impl Membership {
     }
 }
 
-/// A lease that a task holds.
+/// A lease or a probe that a task holds.
 #[derive(Debug)]
 pub(super) struct Held {
     membership: Arc<Membership>,
     token: Uuid,
+}
+
+impl Held {
+    /// What names it.
+    pub(super) fn token(&self) -> Uuid {
+        self.token
+    }
 }
 
 impl Drop for Held {

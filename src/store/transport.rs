@@ -61,6 +61,17 @@ pub async fn return_probe(connection: &mut PgConnection, token: Uuid) -> Result<
     Ok(())
 }
 
+/// Frees the probe in a process's own name that none of its tasks holds: it was taken, and then the database went away.
+pub async fn free_unknown_probe(connection: &mut PgConnection, boot_id: Uuid, held: &[Uuid]) -> Result<bool> {
+    let freed = sqlx::query!(
+        "UPDATE transport SET probe_boot_id = NULL, probe_token = NULL
+         WHERE probe_boot_id = $1 AND NOT (probe_token = ANY ($2))",
+        boot_id,
+        held,
+    );
+    Ok(freed.execute(connection).await?.rows_affected() == 1)
+}
+
 /// Leases the one delivery that probes: the one that met the fewest faults, so that one at which the server always
 /// leaves does not keep the breaker open for the rest.
 pub async fn lease_for_probe(connection: &mut PgConnection, boot_id: Uuid, now: DateTime<Utc>) -> Result<Vec<Lease>> {

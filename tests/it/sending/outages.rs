@@ -163,3 +163,52 @@ async fn a_server_that_heals_while_nothing_is_due_closes_the_breaker() {
     assert_eq!(post.count(open).await, 0, "it was tried with our own address");
     agrees(&post, &server).await;
 }
+
+/// A probe is due, and `count` notices wait.
+async fn probe_is_due(count: usize) -> (Postbox, SmtpServer) {
+    let mut post = Postbox::open().await;
+    post.lease = std::time::Duration::from_secs(6);
+    due(&post, count).await;
+    let server = SmtpServer::with([Rule::new(At::Banner, Act::Say("421 4.3.2 not now\r\n"))]);
+    post.dispatch_with(patient(&server)).await;
+    server.behave([]);
+    post.clock.advance(TimeDelta::minutes(2));
+    (post, server)
+}
+
+async fn sends(post: &Postbox, server: &SmtpServer, count: i64) {
+    let sent = "SELECT count(*) FROM deliveries WHERE state = 'sent'";
+    until("they are sent", async || post.count(sent).await == count).await;
+    agrees(post, server).await;
+}
+
+#[tokio::test]
+async fn a_probe_that_was_taken_and_lost_is_taken_again() {
+    let (post, server) = probe_is_due(3).await;
+    let mut replica = Replica::start(post.rules(patient(&server), 2)).await;
+    // As if the database had gone away right after it gave the probe out.
+    post.execute(
+        "UPDATE transport SET paused_until = clock_timestamp(), probe_token = gen_random_uuid(),
+                probe_boot_id = (SELECT boot_id FROM processes WHERE ended_at IS NULL)",
+    )
+    .await;
+    replica.begin();
+    sends(&post, &server, 3).await;
+    replica.leave().await;
+}
+
+#[tokio::test]
+async fn a_probe_whose_delivery_cannot_be_read_is_taken_with_another() {
+    let (post, server) = probe_is_due(3).await;
+    post.execute(
+        "UPDATE deliveries SET recipient = 'nobody' WHERE id = (SELECT id FROM deliveries ORDER BY id LIMIT 1)",
+    )
+    .await;
+    post.execute("UPDATE attempts SET transport_fault = false").await;
+    post.breaker_lets_probe().await;
+    let mut replica = Replica::start(post.rules(patient(&server), 2)).await;
+    replica.begin();
+    sends(&post, &server, 2).await;
+    replica.leave().await;
+    assert_eq!(post.count("SELECT count(*) FROM deliveries WHERE state = 'failed'").await, 1);
+}

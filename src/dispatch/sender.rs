@@ -209,7 +209,7 @@ impl Sender {
     }
 
     /// Transmits, unless the stop turns hard meanwhile: then a final step that was not taken is given up, and
-    /// of one that was taken nobody can know any more.
+    /// of one that was taken nobody can know any more, unless the answer was there and only the next was waited for.
     async fn transmit(&mut self, letter: &Letter, next: Option<&Envelope>) -> Transmitted {
         let step = FinalStep::default();
         let may_finish = step.guard(self.membership.may_finish(letter.work.boot_id, self.hard.clone()));
@@ -220,7 +220,11 @@ impl Sender {
             sent = self.session.transmit(&message.envelope, message, next, &may_finish) => return sent,
             () = hard.cancelled() => {}
         }
+        let heard = self.session.heard();
         self.renew_session();
+        if let Some(ended) = heard {
+            return ended.into();
+        }
         let given_up = step.give_up();
         let (outcome, phase) =
             if given_up { (Outcome::NotSent, Phase::Body) } else { (Outcome::Ambiguous, Phase::Dot) };

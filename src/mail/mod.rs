@@ -93,6 +93,12 @@ pub trait Session: Send + Sync {
         may_finish: &'a MayFinish,
     ) -> BoxFuture<'a, Transmitted>;
 
+    /// How the message ended that was transmitted last, if that was known before the future of `transmit` was dropped:
+    /// it may have waited only for the next message.
+    fn heard(&mut self) -> Option<Ended> {
+        None
+    }
+
     /// The gate refused what was offered.
     fn withdraw(&mut self) -> BoxFuture<'_, ()>;
 

@@ -215,13 +215,15 @@ impl Connection {
         }
     }
 
-    /// DATA if it is not said yet, the body, the dot with the next envelope, and the reply.
+    /// DATA if it is not said yet, the body, the dot with the next envelope, and the reply, which is `heard` before
+    /// anything of the next message is waited for.
     pub(super) async fn transmit(
         &mut self,
         stage: Stage,
         bytes: &[u8],
         next: Option<&Envelope>,
         may_finish: &MayFinish,
+        heard: &mut Option<Ended>,
     ) -> Sent {
         if let Some(fault) = unfit(bytes).or((!bytes.ends_with(b"\r\n")).then_some("an unfinished last line")) {
             let ended = Ended::new(Outcome::Rejected, Phase::Body).because(MESSAGE_UNFIT).saying(fault);
@@ -239,7 +241,7 @@ impl Connection {
             Some(Err(ended)) => (None, Some(ended)),
             None => (None, None),
         };
-        let mut sent = self.body(bytes, tail.as_deref(), may_finish).await;
+        let mut sent = self.body(bytes, tail.as_deref(), may_finish, heard).await;
         if sent.after == After::Idle && sent.next.is_none() {
             sent.next = refused.map(Err);
         }
@@ -251,7 +253,13 @@ impl Connection {
         if reply.code == 354 { Ok(()) } else { Err(Refusal::by(Phase::Data, &reply)) }
     }
 
-    async fn body(&mut self, bytes: &[u8], tail: Option<&str>, may_finish: &MayFinish) -> Sent {
+    async fn body(
+        &mut self,
+        bytes: &[u8],
+        tail: Option<&str>,
+        may_finish: &MayFinish,
+        heard: &mut Option<Ended>,
+    ) -> Sent {
         let mut text = stuffed(bytes);
         let dot_at = text.len();
         text.extend_from_slice(b".\r\n");
@@ -277,6 +285,7 @@ impl Connection {
             Err(Unfinished::Before(error)) => return Sent::new(self.body_broken(error).await, After::Gone),
         };
         let sent = self.dot_reply().await;
+        *heard = Some(sent.ended.clone());
         match (sent.after, tail) {
             (After::Idle, _) if !whole => Sent { after: After::Gone, ..sent },
             (After::Idle, Some(_)) => self.next_replies(sent).await,

@@ -27,6 +27,8 @@ pub(super) struct SmtpSession {
     server: Arc<Server>,
     shelf: Arc<Mutex<Shelf>>,
     offered: Option<Offered>,
+    /// How the message ended that was transmitted last.
+    heard: Option<Ended>,
 }
 
 /// Where the connection waits between messages.
@@ -55,7 +57,7 @@ impl Offered {
 
 impl SmtpSession {
     pub(super) fn new(server: Arc<Server>) -> Self {
-        Self { server, shelf: Arc::default(), offered: None }
+        Self { server, shelf: Arc::default(), offered: None, heard: None }
     }
 
     /// The connection that waits, if it is still good.
@@ -129,13 +131,14 @@ impl SmtpSession {
         next: Option<&Envelope>,
         may_finish: &MayFinish,
     ) -> Transmitted {
+        self.heard = None;
         let Some(offered) = self.offered.take().filter(|offered| offered.is_for(envelope)) else {
             return Ended::new(Outcome::NotSent, Phase::Mail).because(NOT_OFFERED).into();
         };
         let Offered { mut connection, stage, .. } = offered;
         let together = self.may_pipeline(&connection) && !connection.is_last();
         let next = next.filter(|_| together);
-        let sent = connection.transmit(stage, &message.bytes, next, may_finish).await;
+        let sent = connection.transmit(stage, &message.bytes, next, may_finish, &mut self.heard).await;
         self.server.note(sent.mixed_up);
         match (sent.after, next) {
             (After::Offered, Some(next)) => {
@@ -173,6 +176,10 @@ impl Session for SmtpSession {
         may_finish: &'a MayFinish,
     ) -> BoxFuture<'a, Transmitted> {
         self.transmit_it(envelope, message, next, may_finish).boxed()
+    }
+
+    fn heard(&mut self) -> Option<Ended> {
+        self.heard.take()
     }
 
     fn withdraw(&mut self) -> BoxFuture<'_, ()> {

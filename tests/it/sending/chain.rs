@@ -192,3 +192,19 @@ async fn a_stop_gives_back_what_is_offered_behind_the_last() {
     assert_eq!(post.count("SELECT count(*) FROM deliveries WHERE state = 'pending'").await, 3);
     agrees(&post, &server).await;
 }
+
+#[tokio::test]
+async fn a_hard_stop_while_the_next_envelope_waits_knows_what_became_of_the_last() {
+    let post = Postbox::open().await;
+    due(&post, 4).await;
+    let server = slow_at_second();
+    let (replica, pass) = under_way(&post, &server).await;
+    replica.soft.cancel();
+    replica.hard.cancel();
+    assert_eq!(pass.done().await.0.accepted, 1, "its 250 was there");
+    replica.leave().await;
+    assert_eq!(post.count("SELECT count(*) FROM attempts WHERE outcome = 'accepted'").await, 1);
+    assert_eq!(post.count("SELECT count(*) FROM deliveries WHERE lease_token IS NOT NULL").await, 0);
+    assert_eq!(post.count("SELECT count(*) FROM deliveries WHERE state = 'pending'").await, 3);
+    agrees(&post, &server).await;
+}

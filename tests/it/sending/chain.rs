@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 
 use super::{agrees, due, holder, patient};
 use crate::support::{
-    postbox::{Postbox, Replica, Running, until},
+    postbox::{Postbox, Replica, Running, in_days, until},
     smtp_server::{Act, At, Rule, SmtpServer},
 };
 
@@ -206,5 +206,22 @@ async fn a_hard_stop_while_the_next_envelope_waits_knows_what_became_of_the_last
     assert_eq!(post.count("SELECT count(*) FROM attempts WHERE outcome = 'accepted'").await, 1);
     assert_eq!(post.count("SELECT count(*) FROM deliveries WHERE lease_token IS NOT NULL").await, 0);
     assert_eq!(post.count("SELECT count(*) FROM deliveries WHERE state = 'pending'").await, 3);
+    agrees(&post, &server).await;
+}
+
+#[tokio::test]
+async fn a_pass_sends_to_everybody_on_a_permit_although_their_results_meet() {
+    let post = Postbox::open().await;
+    for number in 0..20 {
+        let others: Vec<String> = (1..5).map(|other| format!("agent{other}-{number}@x.example")).collect();
+        let others: Vec<&str> = others.iter().map(String::as_str).collect();
+        post.permit_with(&holder(number), in_days(30), &others).await;
+    }
+    let server = SmtpServer::with([]);
+    let replica = Replica::start(post.rules(patient(&server), 8)).await;
+    let report = replica.run_once().await.0;
+    replica.leave().await;
+    assert_eq!((report.accepted, report.left_pending), (100, 0));
+    assert_eq!(server.connections(), 8, "none was lost");
     agrees(&post, &server).await;
 }

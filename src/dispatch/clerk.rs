@@ -57,6 +57,10 @@ struct Case {
     paper: Paper,
     gate: Option<oneshot::Sender<Option<GateAnswer>>>,
     settled: Option<oneshot::Sender<Settled>>,
+    /// To be settled next: a gate that got no answer may have opened.
+    unsent: Option<Settlement>,
+    /// What the settlement before that made.
+    first: Option<Settled>,
     /// How often its settlement was tried in vain.
     tries: u32,
 }
@@ -82,7 +86,10 @@ impl Desk {
         let gate = request.is_some().then_some(gate);
         let paper = Paper { settlement, request };
         // The clerks outlive every desk.
-        let _ = self.0.send(Case { boot_id, paper, gate, settled: Some(settled), tries: 0 }).await;
+        let _ = self
+            .0
+            .send(Case { boot_id, paper, gate, settled: Some(settled), unsent: None, first: None, tries: 0 })
+            .await;
         Answers { gate: gate_answer, settled: settled_answer }
     }
 }
@@ -157,7 +164,7 @@ async fn handle(
         Err(error) if !error.is_refusal() => {
             let waiting = cases.len();
             tracing::warn!(waiting, "results and gates got no answer from the database: {error}");
-            cases.into_iter().flat_map(Case::unanswered).collect()
+            cases.into_iter().filter_map(Case::unanswered).collect()
         }
         // The database said no, so nothing of this batch was written.
         Err(error) if cases.len() > 1 => {
@@ -201,28 +208,35 @@ impl Case {
         self.tell_gate(handled.answer);
         match (&self.paper.settlement, handled.settled) {
             (Some(_), None) => Some(self.again(BUSY_PAUSES)),
-            (Some(_), Some(settled)) => {
-                self.tell_settled(settled);
-                None
-            }
+            (Some(_), Some(settled)) => match self.unsent.take() {
+                Some(unsent) => Some(self.then(unsent, Some(settled))),
+                None => {
+                    self.tell_settled(settled);
+                    None
+                }
+            },
             (None, _) => None,
         }
     }
 
     /// The COMMIT may have gone through without an answer. Of an attempt that is there then nothing was sent; should
-    /// the COMMIT still be on its way, settling waits for the lock that it holds on the delivery.
-    fn unanswered(mut self) -> Vec<(Self, Duration)> {
-        let request = self.paper.request.take();
+    /// the COMMIT still be on its way, settling waits for the lock that it holds on the delivery. The sender hears that
+    /// all is settled when this is.
+    fn unanswered(mut self) -> Option<(Self, Duration)> {
+        if let Some(request) = self.paper.request.take() {
+            self.unsent = Some(not_sent(&request));
+        }
         self.tell_gate(None);
-        let unsent = request.map(|request| Self {
-            boot_id: self.boot_id,
-            paper: Paper { settlement: Some(not_sent(&request)), request: None },
-            gate: None,
-            settled: None,
-            tries: self.tries,
-        });
-        let own = self.paper.settlement.is_some().then_some(self);
-        unsent.into_iter().chain(own).map(|case| case.again(AWAY_PAUSES)).collect()
+        self.paper.settlement = self.paper.settlement.take().or_else(|| self.unsent.take());
+        self.paper.settlement.is_some().then(|| self.again(AWAY_PAUSES))
+    }
+
+    /// Settles this too before the sender hears what became of the first.
+    fn then(mut self, unsent: Settlement, first: Option<Settled>) -> (Self, Duration) {
+        self.paper.settlement = Some(unsent);
+        self.first = self.first.or(first);
+        self.tries = 0;
+        (self, Duration::ZERO)
     }
 
     /// A settlement and a request apart.
@@ -233,6 +247,8 @@ impl Case {
             paper: Paper { settlement: None, request: Some(request) },
             gate,
             settled: None,
+            unsent: None,
+            first: None,
             tries: 0,
         });
         [self.paper.settlement.is_some().then_some(self), begins]
@@ -248,7 +264,8 @@ impl Case {
         let settlement = self.paper.settlement.as_ref()?;
         tracing::error!(attempt = %settlement.attempt_id, "a result cannot be recorded: {error}");
         if settlement.reason.as_deref() == Some(CANNOT_RECORD) {
-            return None;
+            let unsent = self.unsent.take()?;
+            return Some(self.then(unsent, None));
         }
         // Better nobody knows than that it seems to be under way for ever.
         self.paper.settlement = Some(unrecordable(settlement));
@@ -271,7 +288,7 @@ impl Case {
 
     fn tell_settled(&mut self, result: Settled) {
         if let Some(settled) = self.settled.take() {
-            let _ = settled.send(result);
+            let _ = settled.send(self.first.take().unwrap_or(result));
         }
     }
 }

@@ -150,6 +150,12 @@ impl Sender {
             answer => {
                 self.session.withdraw().await;
                 self.ready.extend(behind);
+                if answer.is_none() {
+                    // No connection is kept while the database is away, and nothing begins before it is written that
+                    // nothing was sent.
+                    self.session.close().await;
+                    answers.settled().await;
+                }
                 self.turned_away(letter, answer).await;
             }
         }
@@ -188,6 +194,9 @@ impl Sender {
             let Some(GateAnswer::Open(number)) = answer else {
                 // The settlement may have to wait; what is offered must not.
                 self.session.withdraw().await;
+                if answer.is_none() {
+                    self.session.close().await;
+                }
                 self.endings.recorded(&open.letter, open.number, &ended, answers.settled().await).await;
                 self.ready.extend(following);
                 return self.turned_away(letter, answer).await;
@@ -220,9 +229,9 @@ impl Sender {
             sent = self.session.transmit(&message.envelope, message, next, &may_finish) => return sent,
             () = hard.cancelled() => {}
         }
-        let heard = self.session.heard();
+        let known = self.session.heard();
         self.renew_session();
-        if let Some(ended) = heard {
+        if let Some(ended) = known {
             return ended.into();
         }
         let given_up = step.give_up();
@@ -261,12 +270,7 @@ impl Sender {
                 self.endings.give_back(letter.work, false).await;
             }
             // No answer is later too, so that one that the gate can never answer does not come round without a pause.
-            Some(GateAnswer::Busy) => self.endings.give_back(letter.work, true).await,
-            None => {
-                // No connection is kept while the database is away.
-                self.session.close().await;
-                self.endings.give_back(letter.work, true).await;
-            }
+            Some(GateAnswer::Busy) | None => self.endings.give_back(letter.work, true).await,
         }
     }
 

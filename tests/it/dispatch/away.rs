@@ -108,6 +108,35 @@ async fn a_gate_whose_commit_got_no_answer_sends_nothing_and_is_closed() {
 }
 
 #[tokio::test]
+async fn nothing_else_begins_before_a_gate_without_an_answer_is_closed() {
+    let post = Postbox::open().await;
+    for number in 0..2 {
+        post.permit(&holder(number)).await;
+    }
+    let proxy = Proxy::to(&post.url);
+    let mut rules = post.rules(std::sync::Arc::new(post.mailer.clone()), 1);
+    rules.pool = connect::pool(&proxy.url, 8).unwrap();
+    rules.direct_url.clone_from(&proxy.url);
+    let replica = Replica::start(rules).await;
+    let mut stop = post.mailer.stop(&holder(0), Point::Offered);
+    let pass = replica.begin_once();
+    stop.arrived().await;
+    proxy.let_commits(Commits::LoseNextAnswer);
+    stop.release();
+    until("the answer is lost", async || proxy.caught() == 1).await;
+    // Nobody can settle it now.
+    let lock = post.lock("SELECT FROM notices FOR UPDATE").await;
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    assert_eq!(post.count("SELECT count(*) FROM attempts WHERE outcome = 'sending'").await, 1);
+    assert_eq!(post.count("SELECT count(*) FROM attempts").await, 1, "one unsettled attempt a sender");
+    lock.release().await;
+    assert_eq!(pass.done().await.0.accepted, 1);
+    assert_eq!(post.outcomes(post.copy_to(&holder(0)).await.id).await, ["not_sent gate_unanswered"]);
+    replica.leave().await;
+    post.check().await;
+}
+
+#[tokio::test]
 async fn a_settle_whose_commit_got_no_answer_is_repeated_and_counts_once() {
     let post = Postbox::open().await;
     post.permit(&holder(0)).await;

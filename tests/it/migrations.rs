@@ -96,7 +96,7 @@ async fn a_newer_database_that_this_program_may_still_use_is_left_as_it_is() {
 }
 
 /// Rows as an office has them, by the migration after which they can be written.
-const SAMPLES: [(i64, &str); 9] = [
+const SAMPLES: [(i64, &str); 10] = [
     (
         20_261_129_100_000,
         "INSERT INTO permit_types (code, name, created_at, updated_at) VALUES ('food', 'Food', now(), now());
@@ -171,6 +171,7 @@ const SAMPLES: [(i64, &str); 9] = [
          INSERT INTO memory_lapses (timeline, database_oid, notices_oid, noticed_at, held, confirmed_at, reason)
          VALUES (1, 2, 4, now(), 7, now(), 'moved to another server')",
     ),
+    (20_261_129_101_000, "UPDATE attempt_messages SET content = 'mail, packed anew'"),
 ];
 
 #[tokio::test]

@@ -208,13 +208,13 @@ impl Case {
         self.tell_gate(handled.answer);
         match (&self.paper.settlement, handled.settled) {
             (Some(_), None) => Some(self.again(BUSY_PAUSES)),
-            (Some(_), Some(settled)) => match self.unsent.take() {
-                Some(unsent) => Some(self.then(unsent, Some(settled))),
-                None => {
-                    self.tell_settled(settled);
-                    None
+            (Some(_), Some(settled)) => {
+                if let Some(unsent) = self.unsent.take() {
+                    return Some(self.then(unsent, Some(settled)));
                 }
-            },
+                self.tell_settled(settled);
+                None
+            }
             (None, _) => None,
         }
     }

@@ -27,7 +27,7 @@ use crate::{
         attempt::{Outcome, Phase, STOPPED},
         notice::ReasonCode,
     },
-    mail::{Ended, Envelope, Session, Transmitted},
+    mail::{Ended, Envelope, Session, Transmitted, smtp::PARTED},
     store::{
         Moment, Result,
         gate::GateAnswer,
@@ -206,15 +206,23 @@ impl Sender {
         }
     }
 
-    /// Offers the message, in its turn: the connection is opened first, so that a slow one does not bunch the turns.
+    /// Offers the message, in its turn: the connection is opened first, so that a slow one does not bunch the turns. One
+    /// that the server gives up then costs another turn.
     async fn offer(&mut self, envelope: &Envelope) -> Result<Result<(), Ended>> {
-        if self.endings.rules.rate > 0 {
+        if self.endings.rules.rate == 0 {
+            return Ok(self.session.offer(envelope).await);
+        }
+        loop {
             if let Err(ended) = self.session.ready().await {
                 return Ok(Err(ended));
             }
             wait_for_turn(&self.endings.rules).await?;
+            match self.session.offer(envelope).await {
+                // The next one is new, and cannot part so.
+                Err(ended) if ended.reason.as_deref() == Some(PARTED) => {}
+                offered => return Ok(offered),
+            }
         }
-        Ok(self.session.offer(envelope).await)
     }
 
     /// Transmits, unless the stop turns hard meanwhile: then a final step that was not taken is given up, and

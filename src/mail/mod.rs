@@ -76,7 +76,8 @@ pub trait Mailer: Send + Sync + fmt::Debug {
 ///    message was taken.
 pub trait Session: Send + Sync {
     /// Opens what has to be open before the first message, if it is not. `offer` does so by itself; this is for a
-    /// caller who must know when the message itself begins.
+    /// caller who must know when the message itself begins: the offer after it names nobody twice, and ends with the
+    /// reason [`PARTED`](smtp::PARTED) where it would have tried a new connection.
     fn ready(&mut self) -> BoxFuture<'_, Result<(), Ended>> {
         std::future::ready(Ok(())).boxed()
     }

@@ -43,7 +43,7 @@ pub use judge::{CONNECTION_LOST, TIMED_OUT, UNEXPECTED_REPLY};
 pub use limits::Limits;
 pub use one_off::NotAccepted;
 pub use probe::SmtpCheck;
-pub use session::NOT_OFFERED;
+pub use session::{NOT_OFFERED, PARTED};
 pub use tls::{CERTIFICATE_REFUSED, TLS_FAILED};
 
 /// Hands mail to one server. Also lettre's `AsyncTransport`, for single mails outside dispatch.

@@ -19,6 +19,8 @@ use crate::{
     mail::{Composed, Ended, Envelope, MayFinish, Session, Transmitted},
 };
 
+/// The reason when the server gave up a used connection at MAIL, and the caller wants to offer anew by itself.
+pub const PARTED: &str = "parted";
 /// The reason when a message is transmitted that was not offered: a fault of the caller.
 pub const NOT_OFFERED: &str = "not_offered";
 
@@ -29,6 +31,8 @@ pub(super) struct SmtpSession {
     offered: Option<Offered>,
     /// How the message ended that was transmitted last.
     heard: Option<Ended>,
+    /// The caller made ready and counts each MAIL: none is sent twice without asking.
+    counted: bool,
 }
 
 /// Where the connection waits between messages.
@@ -57,7 +61,7 @@ impl Offered {
 
 impl SmtpSession {
     pub(super) fn new(server: Arc<Server>) -> Self {
-        Self { server, shelf: Arc::default(), offered: None, heard: None }
+        Self { server, shelf: Arc::default(), offered: None, heard: None, counted: false }
     }
 
     /// The connection that waits, if it is still good.
@@ -92,6 +96,7 @@ impl SmtpSession {
             None => super::connect::open(&self.server, &mut Vec::new()).await?,
         };
         self.put_back(connection);
+        self.counted = true;
         Ok(())
     }
 
@@ -102,8 +107,12 @@ impl SmtpSession {
             Some(connection) => connection,
             None => super::connect::open(&self.server, &mut Vec::new()).await?,
         };
+        let counted = std::mem::take(&mut self.counted);
         let mut offered = connection.offer(envelope, self.may_pipeline(&connection)).await;
         if offered.as_ref().is_err_and(|refusal| refusal.parted) {
+            if counted {
+                return Err(Ended::new(Outcome::NotSent, Phase::Mail).because(PARTED));
+            }
             // A new connection shows whether the server is there; what it says then is what counts.
             tracing::debug!("the mail server gave up a used connection at MAIL; another is opened");
             connection = super::connect::open(&self.server, &mut Vec::new()).await?;

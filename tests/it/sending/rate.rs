@@ -65,3 +65,22 @@ async fn connections_that_open_together_do_not_send_together() {
     assert!(most_within(&times, Duration::from_secs(1)) <= 4, "{times:?}");
     agrees(&post, &server).await;
 }
+
+#[tokio::test]
+async fn a_server_that_leaves_at_mail_does_not_get_more_of_them() {
+    let post = Postbox::open().await;
+    due(&post, 12).await;
+    let leaves = Rule::new(At::Mail, Act::SayThenCut("421 4.7.0 enough for one connection\r\n")).for_message(1);
+    let server = SmtpServer::with([leaves]);
+    let mut rules = post.rules(patient(&server), 2);
+    rules.rate = 4;
+    let replica = Replica::start(rules).await;
+    assert_eq!(replica.run_once().await.0.accepted, 12);
+    replica.leave().await;
+    let times = server.mails();
+    assert!(times.len() > 12, "some were given up: {}", times.len());
+    assert!(most_within(&times, Duration::from_secs(1)) <= 8, "{times:?}");
+    let took = *times.iter().max().unwrap() - *times.iter().min().unwrap();
+    assert!(took.as_secs_f64() >= (times.len() - 1) as f64 / 4.0, "{} in {took:?}", times.len());
+    agrees(&post, &server).await;
+}

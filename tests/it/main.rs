@@ -27,4 +27,5 @@ mod send_window;
 mod sending;
 mod shutdown;
 mod smtp;
+mod storm;
 mod support;

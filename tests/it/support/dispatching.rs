@@ -50,6 +50,8 @@ pub enum Carrier {
     Folder(PathBuf),
     /// The server at this URL, with the limits of the product.
     Server(String),
+    /// The server at this URL, with little patience for its replies.
+    SlowServer(String),
 }
 
 /// What a dispatching process is told.
@@ -89,10 +91,16 @@ impl Role {
         Self::of(post, Carrier::Server(server.url()))
     }
 
+    /// Two senders with mail by SMTP, and little patience.
+    pub fn with_slow_server(post: &Postbox, server: &SmtpServer) -> Self {
+        Self::of(post, Carrier::SlowServer(server.url()))
+    }
+
     fn rules(&self, seams: &Arc<Seams>) -> DispatchRules {
         let mailer: Arc<dyn Mailer> = match &self.carrier {
             Carrier::Folder(folder) => Arc::new(FileMailer::new(folder)),
             Carrier::Server(url) => Arc::new(crate::smtp::mailer(url, Limits::default())),
+            Carrier::SlowServer(url) => Arc::new(crate::smtp::mailer(url, crate::smtp::impatient())),
         };
         DispatchRules {
             pool: connect::pool(&self.way, 8).expect("a pool"),
@@ -163,6 +171,11 @@ impl Dispatching {
     pub async fn end(mut self) {
         drop(self.child.stdin.take());
         self.hear(ENDED).await;
+    }
+
+    /// Whether it ended although nobody asked it to.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("its standing").is_some()
     }
 
     pub fn signal(&self, signal: Signal) {

@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use permit_notifier::domain::permit::PermitStatus;
+use permit_notifier::{
+    domain::{attempt::Resolution, permit::PermitStatus},
+    store::actions::{ActionRules, Resolving, resolve},
+};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -50,6 +53,9 @@ pub async fn run(post: &Postbox, permits: &[Uuid], pause: Duration, mut random: 
             }
         }
         count += 1;
+        if random.u8(0..6) == 0 {
+            find_out(post, &mut random).await;
+        }
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => {}
@@ -94,6 +100,19 @@ async fn undo(post: &Postbox, change: Uuid, permit: Uuid, kind: Kind) {
         Kind::Rename => post.correct(permit, |p| "Corner Bakery".clone_into(&mut p.holder_name)).await,
         Kind::Archive | Kind::Renew | Kind::Readdress => {}
     }
+}
+
+/// Somebody says, rightly or not, whether a message arrived of which nobody knows.
+async fn find_out(post: &Postbox, random: &mut Rng) {
+    let mut session = post.session().await;
+    let unknown = "SELECT notice_id, id FROM deliveries WHERE state = 'ambiguous' ORDER BY random() LIMIT 1";
+    let found: Option<(Uuid, Uuid)> = sqlx::query_as(unknown).fetch_optional(&mut session).await.expect("one or none");
+    let Some((notice, delivery)) = found else { return };
+    let outcome = if random.bool() { Resolution::Delivered } else { Resolution::NotDelivered };
+    let resolving = Resolving { delivery: Some(delivery), outcome, reason: "the holder called", by: "a clerk" };
+    let rules = ActionRules { moment: post.moment(), window: None, zone: chrono_tz::UTC };
+    // Refused while its owner may still get the reply, or if that just came.
+    let _ = resolve(&mut session, notice, resolving, &rules).await;
 }
 
 async fn note(post: &Postbox, statement: &'static str, change: Uuid) {

@@ -37,7 +37,7 @@ impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} killed, {} stopped, {} ended, {} fell by themselves, {} backends, {} answers lost",
+            "{} killed, {} stopped, {} ended, {} fell by themselves, {} backends, {} answers lost or late",
             self.killed, self.stopped, self.ended, self.fell, self.backends, self.answers
         )
     }
@@ -47,6 +47,8 @@ struct Ship {
     child: Dispatching,
     proxy: Proxy,
     stopped_until: Option<Instant>,
+    /// It keeps COMMITs or their answers back.
+    proxy_holds: bool,
 }
 
 pub struct Fleet<'p> {
@@ -64,7 +66,7 @@ impl<'p> Fleet<'p> {
         for _ in 0..size {
             let proxy = Proxy::to(&post.url);
             let child = launch(post, server, &proxy, &mut random).await;
-            ships.push(Ship { child, proxy, stopped_until: None });
+            ships.push(Ship { child, proxy, stopped_until: None, proxy_holds: false });
         }
         Self { post, server, ships, random, count: Count::default(), ticks: 0 }
     }
@@ -110,6 +112,10 @@ impl<'p> Fleet<'p> {
             self.replace(number, true).await;
             return;
         }
+        if ship.proxy_holds {
+            ship.proxy.let_commits(Commits::Pass);
+            ship.proxy_holds = false;
+        }
         match self.random.u8(0..60) {
             0..2 => {
                 self.count.killed += 1;
@@ -126,6 +132,12 @@ impl<'p> Fleet<'p> {
                 self.count.stopped += 1;
             }
             5..8 => ship.proxy.let_commits(Commits::LoseNextAnswer),
+            // Seldom: all who share the connection wait for a long time.
+            8 if self.random.u8(0..3) == 0 => {
+                ship.proxy
+                    .let_commits(*self.random.choice(&[Commits::KeepBack, Commits::KeepAnswersBack]).expect("some"));
+                ship.proxy_holds = true;
+            }
             _ => {}
         }
     }
@@ -140,7 +152,7 @@ impl<'p> Fleet<'p> {
             ship.child.end().await;
         }
         let child = launch(self.post, self.server, &ship.proxy, &mut self.random).await;
-        self.ships.insert(number, Ship { child, proxy: ship.proxy, stopped_until: None });
+        self.ships.insert(number, Ship { child, proxy: ship.proxy, stopped_until: None, proxy_holds: false });
     }
 
     async fn kill_backends(&mut self) {

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::support::{
-    postbox::Postbox,
+    postbox::{Postbox, in_days},
     smtp_server::{Behaviour, SmtpServer},
 };
 use fleet::Fleet;
@@ -34,7 +34,13 @@ fn setting(name: &str, usual: u64) -> u64 {
 /// Permits of which each has a notice that is due.
 async fn due(post: &Postbox, count: usize) -> Vec<Uuid> {
     post.permit("holder000@x.example").await;
-    post.more_of_the_same(count).await;
+    post.more_of_the_same(count - count / 10).await;
+    // Some have copies that are sent at the same time.
+    for number in 0..count / 10 {
+        let contacts = [format!("agent{number}@x.example"), format!("owner{number}@x.example")];
+        let contacts: Vec<&str> = contacts.iter().map(String::as_str).collect();
+        post.permit_with(&format!("several{number}@x.example"), in_days(30), &contacts).await;
+    }
     let permits = "SELECT id FROM permits ORDER BY holder_email";
     sqlx::query_scalar(permits).fetch_all(&mut post.session().await).await.expect("the permits")
 }

@@ -30,7 +30,9 @@ const RULES: [(&str, &str); 14] = [
     (
         "accepted twice by the server",
         "SELECT d.id FROM storm_ledger l LEFT JOIN deliveries d ON d.message_id = l.message_id
-         GROUP BY l.message_id, d.id HAVING count(*) > 1",
+         GROUP BY l.message_id, d.id
+         HAVING count(*) > 1 + (SELECT count(*) FROM attempts a
+                                WHERE a.delivery_id = d.id AND a.resolution = 'not_delivered')",
     ),
     (
         "taken by the server, and no attempt admits it",
@@ -93,9 +95,12 @@ const RULES: [(&str, &str); 14] = [
     (
         "its state is not what its attempts say",
         "SELECT d.id FROM deliveries d
-         WHERE (d.state = 'sent') <> EXISTS (SELECT FROM attempts a WHERE a.delivery_id = d.id AND a.outcome = 'accepted')
+         WHERE (d.state = 'sent')
+               <> EXISTS (SELECT FROM attempts a WHERE a.delivery_id = d.id
+                          AND (a.outcome = 'accepted' OR a.resolution = 'delivered'))
             OR (d.state = 'ambiguous')
-               <> EXISTS (SELECT FROM attempts a WHERE a.delivery_id = d.id AND a.outcome = 'ambiguous')",
+               <> EXISTS (SELECT FROM attempts a WHERE a.delivery_id = d.id
+                          AND a.outcome = 'ambiguous' AND a.resolution IS NULL)",
     ),
     (
         "its gate opened after the permit had been changed",

@@ -15,6 +15,7 @@ use crate::{
     mail::Ended,
     store::{
         Result,
+        connect::in_time,
         leases::{Leased, give_back},
         recovery::{end_unsent, serve_missing_copies},
         refused::{Refusal, record_refused},
@@ -46,14 +47,14 @@ impl Endings {
         log(leased, Some(number), ended, settled.as_ref().and_then(|settled| settled.state));
         seen_after(&self.transport, ended, letter.work.probe_token());
         if let Some(permit) = settled.and_then(|settled| settled.unserved) {
-            tell_apart(leased, self.serve(permit).await);
+            tell_apart(leased, in_time(self.serve(permit)).await);
         }
     }
 
     /// The transport refused before the gate: the attempt is recorded already finished.
     pub(super) async fn refused(&self, letter: &Letter, ended: &Ended) {
         self.over(letter, ended);
-        match self.record_refused(letter, ended).await {
+        match in_time(self.record_refused(letter, ended)).await {
             Ok(state) => log(&letter.work.leased, None, ended, state),
             failed => tell_apart(&letter.work.leased, failed.map(|_| ())),
         }
@@ -97,13 +98,13 @@ impl Endings {
             }
             self.free_probe(work.probe_token()).await
         };
-        tell_apart(&work.leased, ended.await);
+        tell_apart(&work.leased, in_time(ended).await);
     }
 
     /// What we held is not ours any more.
     pub(super) async fn not_ours(&self, work: Work) {
         self.tally.refused(ReasonCode::NotOwed);
-        tell_apart(&work.leased, self.free_probe(work.probe_token()).await);
+        tell_apart(&work.leased, in_time(self.free_probe(work.probe_token())).await);
     }
 
     /// It goes back untouched, to be tried again at once or a little `later`.
@@ -114,7 +115,7 @@ impl Endings {
             let not_before = if later { Some(self.rules.moment().await?.now + pause) } else { None };
             give_back(&mut *self.rules.pool.acquire().await?, &[work.lease()], not_before).await
         };
-        tell_apart(&work.leased, given.await);
+        tell_apart(&work.leased, in_time(given).await);
     }
 
     async fn free_probe(&self, probe: Option<Uuid>) -> Result<()> {

@@ -14,6 +14,7 @@ use crate::{
     store::{
         Moment, PgConnection, Result,
         actions::resolve_by_policy,
+        connect::in_time,
         leases::{Lease, Leased, Unreadable, give_back, lease_due, lease_suspect, read_leased},
         memory::went_back,
         processes::is_alive,
@@ -143,26 +144,26 @@ impl Feeder {
 
     /// Leases one batch and hands it out.
     async fn feed(&self, queue: &mpsc::Sender<Work>) -> Result<Found> {
-        let moment = self.rules.moment().await?;
+        let moment = in_time(self.rules.moment()).await?;
         let mut connection = self.rules.pool.acquire().await?;
         // Before anything is taken over: what an older memory calls under way or unresolved may have ended long ago.
-        if went_back(&mut connection).await? {
+        if in_time(went_back(&mut connection)).await? {
             return Ok(Found::Paused(POLL));
         }
-        self.take_over(&mut connection, moment).await?;
+        in_time(self.take_over(&mut connection, moment)).await?;
         if !self.rules.window_is_open(moment) {
             return Ok(Found::Nothing);
         }
         let boot_id = self.membership.boot_id();
-        let (limit, probe) = match passage(&mut connection).await? {
+        let (limit, probe) = match in_time(passage(&mut connection)).await? {
             Passage::Free { since } => (self.batch(since), None),
             Passage::Paused { wait } if wait > Duration::ZERO => return Ok(Found::Paused(wait)),
-            Passage::Paused { .. } => match self.take_probe(&mut connection, boot_id).await? {
+            Passage::Paused { .. } => match in_time(self.take_probe(&mut connection, boot_id)).await? {
                 Some(probe) => (1, Some(probe)),
                 None => return Ok(Found::Paused(PAUSE_MIN)),
             },
         };
-        let held = self.lease(&mut connection, boot_id, probe.is_none().then_some(limit), moment).await?;
+        let held = in_time(self.lease(&mut connection, boot_id, probe.is_none().then_some(limit), moment)).await?;
         if held.is_empty() && probe.is_none() && self.feed_suspect(&mut connection, boot_id, queue, moment).await? {
             return Ok(Found::Some);
         }
@@ -172,11 +173,11 @@ impl Feeder {
                 probe_without_message(&self.rules, &self.transport, probe.token()).await?;
                 return Ok(Found::Nothing);
             }
-            let alive = is_alive(&mut connection, boot_id).await?;
+            let alive = in_time(is_alive(&mut connection, boot_id)).await?;
             return Ok(if alive { Found::Nothing } else { Found::Dead(boot_id) });
         }
         let token = probe.as_ref().map(Held::token);
-        let work = self.read(&mut connection, boot_id, probe, held, moment).await?;
+        let work = in_time(self.read(&mut connection, boot_id, probe, held, moment)).await?;
         drop(connection);
         self.hand_out(queue, work, token).await?;
         Ok(if token.is_some() { Found::Probe } else { Found::Some })
@@ -191,10 +192,10 @@ impl Feeder {
         moment: Moment,
     ) -> Result<bool> {
         let leasing = self.membership.leasing().await;
-        let leases = lease_suspect(connection, boot_id, moment.now).await?;
+        let leases = in_time(lease_suspect(connection, boot_id, moment.now)).await?;
         let held: Vec<_> = leases.iter().map(|lease| (*lease, self.membership.hold(lease.token))).collect();
         drop(leasing);
-        let work = self.read(connection, boot_id, None, held, moment).await?;
+        let work = in_time(self.read(connection, boot_id, None, held, moment)).await?;
         self.hand_out(queue, work, None).await?;
         while leases.iter().any(|lease| self.membership.holds(lease.token)) {
             tokio::time::sleep(SUSPECT_LOOK).await;
@@ -217,10 +218,12 @@ impl Feeder {
             }
         }
         if let Some(token) = unused {
-            return_probe(&mut *self.rules.pool.acquire().await?, token).await?;
+            let mut connection = self.rules.pool.acquire().await?;
+            in_time(return_probe(&mut connection, token)).await?;
         }
         if !not_taken.is_empty() {
-            give_back(&mut *self.rules.pool.acquire().await?, &not_taken, None).await?;
+            let mut connection = self.rules.pool.acquire().await?;
+            in_time(give_back(&mut connection, &not_taken, None)).await?;
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use crate::{
     },
     store::{
         PgConnection, Result,
+        connect::in_time,
         leases::Leased,
         transport::{
             BREAKS_ALONE, breaks_alone, close_breaker, forgot_policy_refusal, note_policy_refusal, open_breaker,
@@ -112,9 +113,8 @@ pub(super) async fn wait_for_turn(rules: &DispatchRules) -> Result<()> {
         return Ok(());
     }
     loop {
-        let mut connection = rules.pool.acquire().await?;
-        let wait = take_turn(&mut connection, rules.rate).await?;
-        drop(connection);
+        let turn = async { take_turn(&mut *rules.pool.acquire().await?, rules.rate).await };
+        let wait = in_time(turn).await?;
         let due = tokio::time::Instant::now() + wait;
         tokio::time::sleep_until(due).await;
         if due.elapsed() <= TURN_MISSED {

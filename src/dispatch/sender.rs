@@ -30,6 +30,7 @@ use crate::{
     mail::{Ended, Envelope, Session, Transmitted, smtp::PARTED},
     store::{
         Moment, Result,
+        connect::in_time,
         gate::GateAnswer,
         leases::{Lease, Leased, Unreadable, read_leased},
     },
@@ -263,8 +264,11 @@ impl Sender {
         if ended.outcome == Outcome::Accepted {
             return ended;
         }
-        let Ok(mut connection) = self.endings.rules.pool.acquire().await else { return ended };
-        reconsider(&mut connection, &letter.work.leased, ended.clone()).await.unwrap_or(ended)
+        let reconsidered = async {
+            let mut connection = self.endings.rules.pool.acquire().await?;
+            reconsider(&mut connection, &letter.work.leased, ended.clone()).await
+        };
+        in_time(reconsidered).await.unwrap_or(ended)
     }
 
     /// What to do when the gate did not open; what was offered is taken back already.
@@ -288,7 +292,7 @@ impl Sender {
         if remakes >= REMAKES {
             return self.endings.give_back(work, true).await;
         }
-        match self.read_again(work.lease()).await {
+        match in_time(self.read_again(work.lease())).await {
             Ok(Some(Ok((leased, moment)))) => {
                 (work.leased, work.moment) = (leased, moment);
                 let again = self.prepare(work, remakes).await;

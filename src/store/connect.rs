@@ -92,6 +92,18 @@ async fn open(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
         .map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))?
 }
 
+/// How long a connection that comes back may take to say that it is clean.
+const RELEASE_LIMIT: Duration = Duration::from_secs(5);
+/// Longest time for a few short statements: a connection that says nothing for so long is dead.
+const ANSWER_LIMIT: Duration = Duration::from_secs(15);
+
+/// Does `work`, a few short statements, or gives it up with its connection when nothing is answered: no connection may
+/// hold its user up for ever.
+pub async fn in_time<T>(work: impl Future<Output = super::Result<T>>) -> super::Result<T> {
+    let done = tokio::time::timeout(ANSWER_LIMIT, Box::pin(work)).await;
+    done.map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))?
+}
+
 /// A pool of `size` connections for short transactions; connects when first used.
 ///
 /// A cancelled `begin()` leaves a transaction open on its connection, and the next user's acknowledged writes
@@ -104,8 +116,12 @@ pub fn pool(url: &str, size: u32) -> Result<PgPool, sqlx::Error> {
         .after_release(|connection, _| {
             Box::pin(async move {
                 // BEGIN first: a ROLLBACK outside a transaction is a warning in the server's log, each time.
-                connection.execute("BEGIN; ROLLBACK; SELECT pg_advisory_unlock_all()").await?;
-                Ok(true)
+                let clean = connection.execute("BEGIN; ROLLBACK; SELECT pg_advisory_unlock_all()");
+                // One that says nothing any more is closed.
+                match tokio::time::timeout(RELEASE_LIMIT, clean).await {
+                    Ok(cleaned) => cleaned.map(|_| true),
+                    Err(_) => Ok(false),
+                }
             })
         })
         .connect_lazy_with(options))

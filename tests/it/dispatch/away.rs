@@ -160,3 +160,28 @@ async fn a_settle_whose_commit_got_no_answer_is_repeated_and_counts_once() {
     replica.leave().await;
     post.check().await;
 }
+
+/// A process that reaches the database by a way on which the next COMMIT gets no answer, nor does anything after it on
+/// the same connection.
+async fn silent(post: &Postbox) -> (Replica, Proxy) {
+    let proxy = Proxy::to(&post.url);
+    let rules = post.rules(std::sync::Arc::new(post.mailer.clone()), 1);
+    let pool = connect::pool(&proxy.url, 4).unwrap();
+    (Replica::start(permit_notifier::dispatch::DispatchRules { pool, ..rules }).await, proxy)
+}
+
+#[tokio::test]
+async fn a_connection_that_falls_silent_while_it_takes_over_does_not_stop_the_dispatch() {
+    let post = Postbox::open().await;
+    post.permit(&holder(0)).await;
+    // Left by a process that is dead.
+    post.execute("UPDATE deliveries SET lease_token = gen_random_uuid(), lease_owner = gen_random_uuid()").await;
+    let (mut replica, proxy) = silent(&post).await;
+    proxy.let_commits(Commits::KeepAnswersBack);
+    replica.begin();
+    until("it takes over", async || proxy.caught() > 0).await;
+    proxy.let_commits(Commits::Pass);
+    until("the mail is sent all the same", async || post.copies().await[0].end() == "sent").await;
+    replica.leave().await;
+    post.check().await;
+}

@@ -2,7 +2,8 @@
 //! drops its connections and loses answers, and people who change permits meanwhile. Then everything is well again,
 //! and what the server took must be what the database says.
 //!
-//! `STORM_SEED` replays a storm, `STORM_NOTICES` and `STORM_SECONDS` make a larger one.
+//! It runs alone, by `cargo test --test it storm:: -- --ignored --nocapture`. `STORM_SEED` replays a storm,
+//! `STORM_NOTICES` (up to 1,000) and `STORM_SECONDS` make a larger one.
 
 mod changes;
 mod fleet;
@@ -45,6 +46,7 @@ async fn due(post: &Postbox, count: usize) -> Vec<Uuid> {
     sqlx::query_scalar(permits).fetch_all(&mut post.session().await).await.expect("the permits")
 }
 
+#[ignore = "wants the machine for itself"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_and_nothing_goes_twice() {
     let seed = setting("STORM_SEED", 1);

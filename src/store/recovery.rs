@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     Result,
-    claims::{follow_addresses, refresh_states},
+    claims::{follow_addresses, refresh_states, skip_former_copies},
     leases::{LOST_OWNERS_MAX, Lease},
     reasons,
     settle::lock_deliveries,
@@ -196,6 +196,13 @@ pub async fn end_unsent(
     )
     .execute(&mut *transaction)
     .await?;
+    let late = sqlx::query_scalar!(
+        "SELECT DISTINCT notice_id FROM deliveries WHERE id = ANY ($1) AND state = 'skipped'",
+        &deliveries
+    )
+    .fetch_all(&mut *transaction)
+    .await?;
+    skip_former_copies(&mut transaction, &late, now).await?;
     refresh_states(&mut transaction, &notices).await?;
     reasons::clear(&mut transaction, &notices).await?;
     transaction.commit().await?;

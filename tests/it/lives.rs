@@ -156,6 +156,15 @@ async fn happen(office: &TestOffice, model: &mut Model, event: &Event, date: &(i
     }
 }
 
+/// A letter ended with its step, and the step came back to a permit that has an address: the letter is no reason to call
+/// the notice superseded when its mail is too late.
+#[tokio::test]
+async fn a_step_that_came_back_as_mail_and_not_as_a_letter_is_too_late_like_any_other() {
+    let events =
+        vec![Event::Schedule(3), Event::Schedule(0), Event::Address(1, Some(0)), Event::DaysPass(3), Event::Scan];
+    live(&Life { window: false, permits: vec![(0, None, false), (1, None, false), (0, None, false)], events }).await;
+}
+
 #[test]
 fn changes_and_scans_leave_what_the_rules_alone_would_leave() {
     // `PROPTEST_CASES` asks for more.

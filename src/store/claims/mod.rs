@@ -12,6 +12,7 @@ pub use addresses::follow_addresses;
 pub use insert::Claim;
 pub(super) use insert::{DeliveryColumns, insert_deliveries};
 pub use supersede::refresh_states;
+pub(super) use supersede::skip_former_copies;
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;

@@ -40,6 +40,7 @@ pub(super) async fn write(
     }
     lock_notices(connection, &touched).await?;
     lock_deliveries(connection, &touched).await?;
+    skip_former_copies(connection, &late.iter().map(|(id, _)| *id).collect::<Vec<_>>(), now).await?;
     let counts = Counts {
         superseded: end(connection, &superseded, "superseded", now).await?,
         skipped: end(connection, &late, "skipped", now).await?,
@@ -61,8 +62,7 @@ pub(super) async fn lock_notices(connection: &mut PgConnection, notices: &[Uuid]
 /// Ends what is still open of the notices; says how many notices were open.
 ///
 /// A copy that is suppressed is superseded with the others, so that a notice that is owed again can be told from
-/// one that failed; a copy whose address left is too late with the others, so that the notice is not taken for one
-/// that waits for an address. A copy in flight may still be sent on the last day, so its notice is not too late yet.
+/// one that failed. A copy in flight may still be sent on the last day, so its notice is not too late yet.
 async fn end(
     connection: &mut PgConnection,
     notices: &[(Uuid, ReasonCode)],
@@ -80,8 +80,7 @@ async fn end(
          SET state = $3, reason_code = ending.code, lease_token = NULL, lease_owner = NULL, updated_at = $4
          FROM unnest($1::uuid[], $2::text[]) AS ending (id, code)
          WHERE d.notice_id = ending.id
-           AND (d.state IN ('pending', 'held') OR ($3 = 'superseded' AND d.state = 'suppressed')
-                OR ($3 = 'skipped' AND d.state = 'superseded' AND d.reason_code = 'address_changed'))",
+           AND (d.state IN ('pending', 'held') OR ($3 = 'superseded' AND d.state = 'suppressed'))",
         &ids,
         &codes as &[&str],
         state,
@@ -107,6 +106,28 @@ async fn end(
     .execute(connection)
     .await?;
     Ok(ended.rows_affected())
+}
+
+/// Makes copies that had ended while their notice went on, for their address had left or mail took the place of a letter,
+/// too late with the notices that are: else such a notice would be taken for one that waits for an address.
+pub(in crate::store) async fn skip_former_copies(
+    connection: &mut PgConnection,
+    notices: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<()> {
+    if notices.is_empty() {
+        return Ok(());
+    }
+    sqlx::query!(
+        "UPDATE deliveries d SET state = 'skipped', reason_code = 'too_late', updated_at = $2
+         FROM notices n
+         WHERE n.id = ANY ($1) AND d.notice_id = n.id AND n.superseded_at IS NULL AND d.state = 'superseded'",
+        notices,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// Gives open notices their new days.

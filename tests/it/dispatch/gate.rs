@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 
 use super::holder;
-use crate::support::postbox::{Postbox, mailer::Point};
+use crate::support::postbox::{Postbox, in_days, mailer::Point};
 
 #[tokio::test]
 async fn what_is_too_late_at_the_gate_is_skipped() {
@@ -23,6 +23,20 @@ async fn what_is_too_late_at_the_gate_is_skipped() {
     assert_eq!(copy.notice_reason.as_deref(), Some("too_late"));
     assert_eq!(post.mailer.withdrawn(), 1);
     replica.leave().await;
+    post.check().await;
+}
+
+#[tokio::test]
+async fn a_notice_too_late_at_the_gate_says_so_though_another_copy_had_lost_its_address() {
+    let post = Postbox::open().await;
+    let permit = post.permit_with(&holder(0), in_days(30), &[&holder(1)]).await;
+    post.correct(permit, |permit| permit.holder_email = None).await;
+    assert_eq!(post.copy_to(&holder(0)).await.end(), "superseded address_changed");
+    post.clock.advance(TimeDelta::days(16));
+    assert_eq!(post.dispatch().await.skipped, 1);
+    let copy = post.copy_to(&holder(1)).await;
+    assert_eq!((copy.end().as_str(), copy.notice_state.as_str()), ("skipped too_late", "skipped"));
+    assert_eq!(copy.notice_reason.as_deref(), Some("too_late"));
     post.check().await;
 }
 
@@ -98,7 +112,7 @@ async fn a_message_that_cannot_be_made_fails_alone() {
 #[tokio::test]
 async fn a_copy_that_failed_gives_its_notice_no_reason_while_another_went() {
     let post = Postbox::open().await;
-    let days = crate::support::postbox::in_days(30);
+    let days = in_days(30);
     post.permit_with(&holder(0), days, &["agent@x.example"]).await;
     post.execute("UPDATE deliveries SET message_id = 'no id' WHERE recipient = 'holder000@x.example'").await;
     post.dispatch().await;

@@ -3,7 +3,8 @@
 //! A sender hands in a paper, how its last message ended and which one wants to begin, and waits for the answers.
 //! The clerk takes what has piled up meanwhile and does it at once: one sender pays one commit, twenty senders pay one
 //! commit together. A batch that the database refuses is repeated one by one, so that one bad row does not stop the
-//! rest. A settlement is tried until it is written; a gate is asked once.
+//! rest. A settlement is tried until it is written; a gate waits with the settlement before it for a moment, and is then
+//! answered.
 
 use std::{sync::Arc, time::Duration};
 

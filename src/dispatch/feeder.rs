@@ -15,7 +15,7 @@ use crate::{
         Moment, PgConnection, Result,
         actions::resolve_by_policy,
         connect::in_time,
-        leases::{Lease, Leased, Unreadable, give_back, lease_due, lease_suspect, read_leased},
+        leases::{Kind, Lease, Leased, Unreadable, give_back, lease_due, read_leased},
         memory::went_back,
         processes::is_alive,
         recovery::{Recovered, end_unsent, recover},
@@ -32,8 +32,8 @@ const SETBACKS_MAX: u32 = 3;
 /// How long a dispatch that is to end waits for its probe.
 const PROBE_LIMIT: Duration = Duration::from_secs(8);
 
-/// How often to look whether a suspect is still held.
-const SUSPECT_LOOK: Duration = Duration::from_millis(5);
+/// How often to look, while one that goes alone is on its way and nothing else is due.
+const SUSPECT_LOOK: Duration = Duration::from_millis(20);
 
 /// As many are leased at once even for a single sender, so that its next message is there when the last is under way.
 const BATCH_MIN: i64 = 8;
@@ -72,6 +72,8 @@ enum Found {
     Some,
     /// One to probe the transport with, and it was handed out or given back.
     Probe,
+    /// Nothing else, but one that goes alone is on its way.
+    Suspect,
     /// Nothing that is due.
     Nothing,
     /// That the others take this process for dead.
@@ -87,12 +89,14 @@ pub(super) struct Feeder {
     pub(super) tally: Arc<Tally>,
     pub(super) wake: Arc<Notify>,
     pub(super) stop: CancellationToken,
+    /// The delivery that was leased last to go alone.
+    pub(super) suspect: Option<Uuid>,
 }
 
 impl Feeder {
     /// Feeds the senders until `stop`, or until nothing is due. What no sender took is given back. Fails only when
     /// it is to end and the database stays away.
-    pub(super) async fn run(self, queue: mpsc::Sender<Work>, stay: Stay) -> Result<()> {
+    pub(super) async fn run(mut self, queue: mpsc::Sender<Work>, stay: Stay) -> Result<()> {
         let (mut setbacks, mut probing) = (0, false);
         while !self.stop.is_cancelled() {
             if stay == Stay::UntilDone && self.transport.has_failed() {
@@ -120,6 +124,7 @@ impl Feeder {
                     self.stop.run_until_cancelled(tokio::time::sleep(wait.mul_f64(1.0 + fastrand::f64() / 4.0))).await;
                 }
                 Ok(Found::Probe) => probing = true,
+                Ok(Found::Suspect) => tokio::time::sleep(SUSPECT_LOOK).await,
                 Ok(Found::Some) => setbacks = 0,
                 Err(error) => {
                     tracing::warn!("nothing could be leased: {error}");
@@ -143,7 +148,7 @@ impl Feeder {
     }
 
     /// Leases one batch and hands it out.
-    async fn feed(&self, queue: &mpsc::Sender<Work>) -> Result<Found> {
+    async fn feed(&mut self, queue: &mpsc::Sender<Work>) -> Result<Found> {
         let moment = in_time(self.rules.moment()).await?;
         let mut connection = self.rules.pool.acquire().await?;
         // Before anything is taken over: what an older memory calls under way or unresolved may have ended long ago.
@@ -156,16 +161,20 @@ impl Feeder {
         }
         let boot_id = self.membership.boot_id();
         let (limit, probe) = match in_time(passage(&mut connection)).await? {
-            Passage::Free { since } => (self.batch(since), None),
+            Passage::Free { since } => (Some(self.batch(since)), None),
             Passage::Paused { wait } if wait > Duration::ZERO => return Ok(Found::Paused(wait)),
             Passage::Paused { .. } => match in_time(self.take_probe(&mut connection, boot_id)).await? {
-                Some(probe) => (1, Some(probe)),
+                Some(probe) => (None, Some(probe)),
                 None => return Ok(Found::Paused(PAUSE_MIN)),
             },
         };
-        let held = in_time(self.lease(&mut connection, boot_id, probe.is_none().then_some(limit), moment)).await?;
-        if held.is_empty() && probe.is_none() && self.feed_suspect(&mut connection, boot_id, queue, moment).await? {
-            return Ok(Found::Some);
+        let mut held = in_time(self.lease(&mut connection, boot_id, limit, Kind::Usual, moment)).await?;
+        if held.is_empty() && probe.is_none() {
+            if self.suspect.is_some_and(|token| self.membership.holds(token)) {
+                return Ok(Found::Suspect);
+            }
+            held = in_time(self.lease(&mut connection, boot_id, Some(1), Kind::Suspect, moment)).await?;
+            self.suspect = held.first().map(|(lease, _)| lease.token);
         }
         if held.is_empty() {
             if let Some(probe) = probe {
@@ -181,26 +190,6 @@ impl Feeder {
         drop(connection);
         self.hand_out(queue, work, token).await?;
         Ok(if token.is_some() { Found::Probe } else { Found::Some })
-    }
-
-    /// Leases one that may be what kills its owners, when there is nothing else, and waits until no task holds it.
-    async fn feed_suspect(
-        &self,
-        connection: &mut PgConnection,
-        boot_id: Uuid,
-        queue: &mpsc::Sender<Work>,
-        moment: Moment,
-    ) -> Result<bool> {
-        let leasing = self.membership.leasing().await;
-        let leases = in_time(lease_suspect(connection, boot_id, moment.now)).await?;
-        let held: Vec<_> = leases.iter().map(|lease| (*lease, self.membership.hold(lease.token))).collect();
-        drop(leasing);
-        let work = in_time(self.read(connection, boot_id, None, held, moment)).await?;
-        self.hand_out(queue, work, None).await?;
-        while leases.iter().any(|lease| self.membership.holds(lease.token)) {
-            tokio::time::sleep(SUSPECT_LOOK).await;
-        }
-        Ok(!leases.is_empty())
     }
 
     /// Hands out to the senders; what none of them takes is given back.
@@ -266,7 +255,11 @@ impl Feeder {
     /// Takes the probe if it is due, and notes that it is held.
     async fn take_probe(&self, connection: &mut PgConnection, boot_id: Uuid) -> Result<Option<Held>> {
         let _leasing = self.membership.leasing().await;
-        Ok(take_probe(connection, boot_id).await?.map(|token| self.membership.hold(token)))
+        let probe = take_probe(connection, boot_id).await?.map(|token| self.membership.hold(token));
+        if probe.is_some() {
+            self.transport.await_word();
+        }
+        Ok(probe)
     }
 
     /// Leases a batch, or without a limit the one that probes, and notes that it is held.
@@ -275,11 +268,12 @@ impl Feeder {
         connection: &mut PgConnection,
         boot_id: Uuid,
         limit: Option<i64>,
+        kind: Kind,
         moment: Moment,
     ) -> Result<Vec<(Lease, Held)>> {
         let _leasing = self.membership.leasing().await;
         let leases = match limit {
-            Some(limit) => lease_due(connection, boot_id, moment.now, limit).await?,
+            Some(limit) => lease_due(connection, boot_id, moment.now, kind, limit).await?,
             None => lease_for_probe(connection, boot_id, moment.now).await?,
         };
         Ok(leases.into_iter().map(|lease| (lease, self.membership.hold(lease.token))).collect())

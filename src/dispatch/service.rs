@@ -96,6 +96,7 @@ impl Dispatcher {
             tally: Arc::clone(&self.tally),
             wake: Arc::clone(&self.wake),
             stop: soft.clone(),
+            suspect: None,
         };
         tasks.spawn(feeder.run(queue, stay));
         // Only the feeder and the senders have it now: when all senders are gone the feeder must notice.

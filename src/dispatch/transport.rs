@@ -66,6 +66,11 @@ impl TransportState {
         self.lock().failed
     }
 
+    /// A probe begins: what was heard before is no answer to it.
+    pub(super) fn await_word(&self) {
+        self.lock().heard = false;
+    }
+
     /// Whether a message or a fault told anything of it yet.
     pub(super) fn was_heard(&self) -> bool {
         self.lock().heard

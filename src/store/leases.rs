@@ -77,12 +77,23 @@ pub struct Unreadable {
 /// Owners that a delivery may lose between lease and gate, before it is held for a person.
 pub const LOST_OWNERS_MAX: i32 = 3;
 
+/// Which deliveries to lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Those that may go together.
+    Usual,
+    /// Those that the death of one more owner would hold. They go alone, so that what kills its owner is told from what
+    /// was only near.
+    Suspect,
+}
+
 /// Leases up to `limit` due deliveries, the earliest `send_by` first. Rows that others lock are passed over, and
-/// a process that is dead for the others leases nothing. Left out is what [`lease_suspect`] leases.
+/// a process that is dead for the others leases nothing.
 pub async fn lease_due(
     connection: &mut PgConnection,
     boot_id: Uuid,
     now: DateTime<Utc>,
+    kind: Kind,
     limit: i64,
 ) -> Result<Vec<Lease>> {
     let leases = sqlx::query_as!(
@@ -90,7 +101,7 @@ pub async fn lease_due(
         r#"WITH due AS (
                SELECT id FROM deliveries
                WHERE state = 'pending' AND channel = 'email' AND next_attempt_at <= $2 AND lease_owner IS NULL
-                 AND EXISTS (SELECT FROM living_processes WHERE boot_id = $1) AND lost_owners < $4 - 1
+                 AND EXISTS (SELECT FROM living_processes WHERE boot_id = $1) AND (lost_owners >= $4 - 1) = $5
                ORDER BY send_by, id LIMIT $3 FOR UPDATE SKIP LOCKED)
            UPDATE deliveries d SET lease_token = gen_random_uuid(), lease_owner = $1
            FROM due WHERE d.id = due.id
@@ -99,26 +110,7 @@ pub async fn lease_due(
         now,
         limit,
         LOST_OWNERS_MAX,
-    );
-    Ok(leases.fetch_all(connection).await?)
-}
-
-/// Leases one due delivery that the death of one more owner would hold. It goes alone, so that what kills its owner is
-/// told from what was only near.
-pub async fn lease_suspect(connection: &mut PgConnection, boot_id: Uuid, now: DateTime<Utc>) -> Result<Vec<Lease>> {
-    let leases = sqlx::query_as!(
-        Lease,
-        r#"WITH due AS (
-               SELECT id FROM deliveries
-               WHERE state = 'pending' AND channel = 'email' AND next_attempt_at <= $2 AND lease_owner IS NULL
-                 AND EXISTS (SELECT FROM living_processes WHERE boot_id = $1) AND lost_owners >= $3 - 1
-               ORDER BY send_by, id LIMIT 1 FOR UPDATE SKIP LOCKED)
-           UPDATE deliveries d SET lease_token = gen_random_uuid(), lease_owner = $1
-           FROM due WHERE d.id = due.id
-           RETURNING d.id AS delivery_id, d.lease_token AS "token!""#,
-        boot_id,
-        now,
-        LOST_OWNERS_MAX,
+        kind == Kind::Suspect,
     );
     Ok(leases.fetch_all(connection).await?)
 }

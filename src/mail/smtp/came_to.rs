@@ -47,11 +47,13 @@ pub(super) struct Sent {
     pub(super) next: Option<Result<(), Ended>>,
     pub(super) after: After,
     pub(super) mixed_up: bool,
+    /// The server takes its time over the next envelope, which was given up.
+    pub(super) slow: bool,
 }
 
 impl Sent {
     pub(super) fn new(ended: Ended, after: After) -> Self {
-        Self { ended, next: None, after, mixed_up: false }
+        Self { ended, next: None, after, mixed_up: false, slow: false }
     }
 }
 

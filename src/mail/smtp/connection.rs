@@ -314,7 +314,11 @@ impl Connection {
     }
 
     async fn next_replies(&mut self, sent: Sent) -> Sent {
-        match self.envelope_replies(false, true).await {
+        let limit = self.limits.next;
+        let Ok(replies) = timeout(limit, self.envelope_replies(false, true)).await else {
+            return Sent { after: After::Gone, slow: true, ..sent };
+        };
+        match replies {
             Ok(()) => Sent { next: Some(Ok(())), after: After::Offered, ..sent },
             Err(Refusal { ended, after, mixed_up, silent, parted: _ }) => {
                 Sent { next: (!silent).then_some(Err(ended)), after, mixed_up, ..sent }

@@ -28,6 +28,9 @@ pub struct Limits {
     pub block: Duration,
     /// The reply to the final dot.
     pub dot: Duration,
+    /// The replies to the next envelope, after the one to the dot: what is known of a message is not kept waiting for
+    /// what is said of another.
+    pub next: Duration,
     /// QUIT and its reply; nothing depends on them.
     pub quit: Duration,
     /// How long a connection may wait for the next message.
@@ -50,6 +53,7 @@ impl Default for Limits {
             data: seconds(120),
             block: seconds(180),
             dot: REPLY_LIMIT,
+            next: seconds(5),
             quit: seconds(2),
             idle: seconds(10),
             messages: 500,
@@ -58,9 +62,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// For a person who waits for an answer.
-    pub fn for_a_look() -> Self {
-        let limit = Duration::from_secs(10);
+    /// The same limit for everything.
+    pub fn of(limit: Duration) -> Self {
         Self {
             connect: limit,
             tls: limit,
@@ -71,8 +74,17 @@ impl Limits {
             rcpt: limit,
             data: limit,
             block: limit,
-            dot: Duration::from_mins(1),
+            dot: limit,
+            next: limit,
+            quit: limit,
+            idle: limit,
             ..Self::default()
         }
+    }
+
+    /// For a person who waits for an answer.
+    pub fn for_a_look() -> Self {
+        let Self { quit, idle, .. } = Self::default();
+        Self { dot: Duration::from_mins(1), quit, idle, ..Self::of(Duration::from_secs(10)) }
     }
 }

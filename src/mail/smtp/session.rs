@@ -31,6 +31,8 @@ pub(super) struct SmtpSession {
     offered: Option<Offered>,
     /// How the message ended that was transmitted last.
     heard: Option<Ended>,
+    /// The server took too long over a next envelope; each waits for its own turn from then on.
+    alone: bool,
     /// The caller made ready and counts each MAIL: none is sent twice without asking.
     counted: bool,
 }
@@ -61,7 +63,7 @@ impl Offered {
 
 impl SmtpSession {
     pub(super) fn new(server: Arc<Server>) -> Self {
-        Self { server, shelf: Arc::default(), offered: None, heard: None, counted: false }
+        Self { server, shelf: Arc::default(), offered: None, heard: None, alone: false, counted: false }
     }
 
     /// The connection that waits, if it is still good.
@@ -145,10 +147,11 @@ impl SmtpSession {
             return Ended::new(Outcome::NotSent, Phase::Mail).because(NOT_OFFERED).into();
         };
         let Offered { mut connection, stage, .. } = offered;
-        let together = self.may_pipeline(&connection) && !connection.is_last();
+        let together = self.may_pipeline(&connection) && !connection.is_last() && !self.alone;
         let next = next.filter(|_| together);
         let sent = connection.transmit(stage, &message.bytes, next, may_finish, &mut self.heard).await;
         self.server.note(sent.mixed_up);
+        self.alone |= sent.slow;
         match (sent.after, next) {
             (After::Offered, Some(next)) => {
                 self.offered = Some(Offered { connection, stage: Stage::Data, envelope: next.clone() });

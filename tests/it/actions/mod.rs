@@ -20,7 +20,7 @@ use permit_notifier::{
         actions::ActionRules,
         changes::{self, ChangeRules},
         gate::{GateAnswer, GateRequest, open_gates},
-        leases::{give_back, lease_due, read_leased},
+        leases::{Kind, give_back, lease_due, read_leased},
         migrate::migrate,
         permit_types::create_permit_type,
         permits::PermitData,
@@ -186,7 +186,7 @@ impl Office {
         notice: Uuid,
         now: DateTime<Utc>,
     ) -> Option<GateRequest> {
-        let leases = lease_due(connection, boot_id, now, 1000).await.unwrap();
+        let leases = lease_due(connection, boot_id, now, Kind::Usual, 1000).await.unwrap();
         let read = read_leased(connection, &leases).await.unwrap();
         let mine = read.into_iter().flatten().find(|work| work.notice_id == notice);
         let is_mine = |id: Uuid| mine.as_ref().is_some_and(|mine| mine.delivery_id == id);

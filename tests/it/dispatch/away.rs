@@ -27,6 +27,14 @@ async fn let_in(post: &Postbox, open: bool) {
     server.close().await.unwrap();
 }
 
+/// A replica of one sender whose every way to the database leads through the proxy.
+async fn behind(proxy: &Proxy, post: &Postbox) -> Replica {
+    let mut rules = post.rules(std::sync::Arc::new(post.mailer.clone()), 1);
+    rules.pool = connect::pool(&proxy.url, 8).unwrap();
+    rules.direct_url.clone_from(&proxy.url);
+    Replica::start(rules).await
+}
+
 #[tokio::test]
 async fn results_wait_while_the_database_is_away() {
     let post = Postbox::open().await;
@@ -84,10 +92,7 @@ async fn a_gate_whose_commit_got_no_answer_sends_nothing_and_is_closed() {
     let post = Postbox::open().await;
     post.permit(&holder(0)).await;
     let proxy = Proxy::to(&post.url);
-    let mut rules = post.rules(std::sync::Arc::new(post.mailer.clone()), 1);
-    rules.pool = connect::pool(&proxy.url, 8).unwrap();
-    rules.direct_url.clone_from(&proxy.url);
-    let replica = Replica::start(rules).await;
+    let replica = behind(&proxy, &post).await;
     let mut stop = post.mailer.stop(&holder(0), Point::Offered);
     let pass = replica.begin_once();
     stop.arrived().await;
@@ -114,10 +119,7 @@ async fn nothing_else_begins_before_a_gate_without_an_answer_is_closed() {
         post.permit(&holder(number)).await;
     }
     let proxy = Proxy::to(&post.url);
-    let mut rules = post.rules(std::sync::Arc::new(post.mailer.clone()), 1);
-    rules.pool = connect::pool(&proxy.url, 8).unwrap();
-    rules.direct_url.clone_from(&proxy.url);
-    let replica = Replica::start(rules).await;
+    let replica = behind(&proxy, &post).await;
     let mut stop = post.mailer.stop(&holder(0), Point::Offered);
     let pass = replica.begin_once();
     stop.arrived().await;
@@ -142,10 +144,7 @@ async fn a_settle_whose_commit_got_no_answer_is_repeated_and_counts_once() {
     post.permit(&holder(0)).await;
     post.mailer.reply(&holder(0), deferred());
     let proxy = Proxy::to(&post.url);
-    let mut rules = post.rules(std::sync::Arc::new(post.mailer.clone()), 1);
-    rules.pool = connect::pool(&proxy.url, 8).unwrap();
-    rules.direct_url.clone_from(&proxy.url);
-    let replica = Replica::start(rules).await;
+    let replica = behind(&proxy, &post).await;
     let mut stop = post.mailer.stop(&holder(0), Point::AfterFinal);
     let pass = replica.begin_once();
     stop.arrived().await;
@@ -161,22 +160,14 @@ async fn a_settle_whose_commit_got_no_answer_is_repeated_and_counts_once() {
     post.check().await;
 }
 
-/// A process that reaches the database by a way on which the next COMMIT gets no answer, nor does anything after it on
-/// the same connection.
-async fn silent(post: &Postbox) -> (Replica, Proxy) {
-    let proxy = Proxy::to(&post.url);
-    let rules = post.rules(std::sync::Arc::new(post.mailer.clone()), 1);
-    let pool = connect::pool(&proxy.url, 4).unwrap();
-    (Replica::start(permit_notifier::dispatch::DispatchRules { pool, ..rules }).await, proxy)
-}
-
 #[tokio::test]
 async fn a_connection_that_falls_silent_while_it_takes_over_does_not_stop_the_dispatch() {
     let post = Postbox::open().await;
     post.permit(&holder(0)).await;
     // Left by a process that is dead.
     post.execute("UPDATE deliveries SET lease_token = gen_random_uuid(), lease_owner = gen_random_uuid()").await;
-    let (mut replica, proxy) = silent(&post).await;
+    let proxy = Proxy::to(&post.url);
+    let mut replica = behind(&proxy, &post).await;
     proxy.let_commits(Commits::KeepAnswersBack);
     replica.begin();
     until("it takes over", async || proxy.caught() > 0).await;

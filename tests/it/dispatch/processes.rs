@@ -162,6 +162,29 @@ async fn a_delivery_on_which_three_owners_died_is_held() {
 }
 
 #[tokio::test]
+async fn one_that_goes_alone_and_takes_long_does_not_hold_up_the_rest() {
+    let post = Postbox::open().await;
+    post.permit(&holder(0)).await;
+    post.permit(&holder(1)).await;
+    post.execute("UPDATE deliveries SET lost_owners = 2").await;
+    let mut first = post.mailer.stop(&holder(0), Point::Offered);
+    let mut second = post.mailer.stop(&holder(1), Point::Offered);
+    let mut replica = post.replica(2).await;
+    replica.begin();
+    first.arrived().await;
+    post.permit(&holder(2)).await;
+    until("the other is sent", async || post.copy_to(&holder(2)).await.state == "sent").await;
+    let alone = "SELECT count(*) FROM deliveries WHERE lease_token IS NOT NULL AND state = 'pending'";
+    assert_eq!(post.count(alone).await, 1, "the second of the two waits for the first");
+    first.release();
+    second.arrived().await;
+    second.release();
+    until("all are sent", async || post.count("SELECT count(*) FROM deliveries WHERE state = 'sent'").await == 3).await;
+    replica.leave().await;
+    post.check().await;
+}
+
+#[tokio::test]
 async fn recovery_waits_for_nobody() {
     let post = Postbox::open().await;
     for number in 0..3 {

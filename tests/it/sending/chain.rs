@@ -4,11 +4,15 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use permit_notifier::mail::smtp::Limits;
 
-use super::{agrees, due, holder, patient};
-use crate::support::{
-    postbox::{Postbox, Replica, Running, in_days, until},
-    smtp_server::{Act, At, Rule, SmtpServer},
+use super::{agrees, by_smtp, due, holder, patient};
+use crate::{
+    smtp::limits,
+    support::{
+        postbox::{Postbox, Replica, Running, in_days, until},
+        smtp_server::{Act, At, Rule, SmtpServer},
+    },
 };
 
 /// One sender whose first message was taken, and who waits for the server to answer to the second one's envelope.
@@ -223,5 +227,21 @@ async fn a_pass_sends_to_everybody_on_a_permit_although_their_results_meet() {
     replica.leave().await;
     assert_eq!((report.accepted, report.left_pending), (100, 0));
     assert_eq!(server.connections(), 8, "none was lost");
+    agrees(&post, &server).await;
+}
+
+#[tokio::test]
+async fn what_is_known_of_a_message_does_not_wait_for_what_is_said_of_the_next() {
+    let post = Postbox::open().await;
+    due(&post, 4).await;
+    let server = slow_at_second();
+    let limits = Limits { next: Duration::from_millis(300), ..limits() };
+    let replica = Replica::start(post.rules(by_smtp(&server.url(), limits), 1)).await;
+    let (report, _) = replica.run_once().await;
+    replica.leave().await;
+    assert_eq!(report.accepted, 4, "the server was never released");
+    // Given up on the first connection, and each in its own turn on the second.
+    assert_eq!((server.connections(), server.mails().len(), server.accepted().len()), (2, 5, 4));
+    assert_eq!(post.count("SELECT count(*) FROM attempts WHERE outcome <> 'accepted'").await, 0);
     agrees(&post, &server).await;
 }

@@ -21,43 +21,13 @@ use crate::{
 
 /// Long enough for a busy machine, short enough for a test that fails.
 pub fn limits() -> Limits {
-    let limit = Duration::from_secs(20);
-    Limits {
-        connect: limit,
-        tls: limit,
-        banner: limit,
-        ehlo: limit,
-        auth: limit,
-        mail: limit,
-        rcpt: limit,
-        data: limit,
-        block: limit,
-        dot: limit,
-        quit: limit,
-        idle: limit,
-        messages: 500,
-    }
+    Limits::of(Duration::from_secs(20))
 }
 
 /// The same with little patience for replies.
 pub fn impatient() -> Limits {
-    let limit = Duration::from_secs(1);
-    let Limits { connect, tls, quit, idle, messages, .. } = limits();
-    Limits {
-        connect,
-        tls,
-        banner: limit,
-        ehlo: limit,
-        auth: limit,
-        mail: limit,
-        rcpt: limit,
-        data: limit,
-        block: limit,
-        dot: limit,
-        quit,
-        idle,
-        messages,
-    }
+    let Limits { connect, tls, next, quit, idle, .. } = limits();
+    Limits { connect, tls, next, quit, idle, ..Limits::of(Duration::from_secs(1)) }
 }
 
 pub fn mailer(url: &str, limits: Limits) -> SmtpMailer {

@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, ensure};
 use chrono::NaiveDate;
+use futures_util::future::BoxFuture;
 use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -20,15 +21,17 @@ use crate::{
         smtp::{Limits, SmtpMailer},
     },
     private_postgres::{PrivatePostgres, resolve_data_dir},
-    scan::ScanRules,
+    scan::{ScanRules, asked::Asked},
+    shutdown::Shutdown,
     store::{
-        PgPool,
+        PgPool, StoreError,
         clock::business_offset,
         connect::{Purpose, connect, pool},
         memory::present_marks,
         migrate::{MigrateError, migrate},
         pooler::is_pooled,
     },
+    web::api::{Api, ApiParts, ScanRefused, Scans},
 };
 
 /// Where the database is, and the private server that answers there if it is ours.
@@ -149,6 +152,9 @@ async fn refuse_two_databases(pool: &PgPool, direct_url: &str) -> Result<()> {
     Ok(())
 }
 
+/// Connections for pages and the API; requests beyond that wait for one.
+const WEB_CONNECTIONS: u32 = 16;
+
 /// What every command that touches the database has at hand.
 #[derive(Debug)]
 pub struct App<'d> {
@@ -156,8 +162,10 @@ pub struct App<'d> {
     pub config: Config,
     /// The database.
     pub database: &'d Database,
-    /// Connections for short transactions.
+    /// Connections for short transactions of scans and dispatch.
     pub pool: PgPool,
+    /// Connections for pages and the API, so that neither callers nor mail can take them all from the other.
+    pub web_pool: PgPool,
     /// Business time.
     pub clock: Arc<dyn Clock>,
 }
@@ -169,15 +177,16 @@ impl<'d> App<'d> {
         database.migrate().await?;
         // A pool for the senders' short transactions, clerks, feeder and the web.
         let size = u32::try_from(config.mail_concurrency).unwrap_or(8).clamp(4, 16) + 6;
-        let pool = match ways {
-            Ways::Direct => pool(&database.url, size)?,
+        let url = match ways {
+            Ways::Direct => &database.url,
             Ways::AroundPooler => {
                 tracing::info!(
                     "DATABASE_URL leads through a transaction pooler, so DATABASE_DIRECT_URL is used for everything"
                 );
-                pool(&database.direct_url, size)?
+                &database.direct_url
             }
         };
+        let (pool, web_pool) = (pool(url, size)?, pool(url, WEB_CONNECTIONS)?);
         if database.url != database.direct_url && ways == Ways::Direct {
             refuse_two_databases(&pool, &database.direct_url).await?;
         }
@@ -188,7 +197,7 @@ impl<'d> App<'d> {
                 business_offset(&mut connection, &starts_at.to_rfc3339(), starts_at).await?
             }
         };
-        Ok(Self { config, database, pool, clock: Arc::new(SystemClock { offset }) })
+        Ok(Self { config, database, pool, web_pool, clock: Arc::new(SystemClock { offset }) })
     }
 
     /// Business time and day at this moment.
@@ -265,6 +274,22 @@ impl<'d> App<'d> {
         guarded.then(|| self.config.mail_allowlist.clone())
     }
 
+    /// The REST API.
+    ///
+    /// `scans`: whether this process scans, so that it may be asked for one.
+    pub fn api(&self, boot_id: Uuid, scans: bool, shutdown: &Shutdown) -> Api {
+        let rules = ScanRules { stop: shutdown.soft().clone(), ..self.scan_rules(boot_id) };
+        Api::new(ApiParts {
+            scans: Arc::new(AskedScans { asked: Asked::new(rules, shutdown.clone()), scans }),
+            pool: self.web_pool.clone(),
+            clock: Arc::clone(&self.clock),
+            zone: self.config.time_zone,
+            window: self.config.send_window.clone(),
+            claim_limit: self.config.scan_claim_limit.map_or(0, u64::from),
+            rate_per_minute: self.config.api_rate_per_minute,
+        })
+    }
+
     /// Where mail on disk goes.
     pub fn mail_folder(&self) -> Result<PathBuf> {
         let folder = &self.database.data_dir;
@@ -281,5 +306,31 @@ impl<'d> App<'d> {
             fingerprint: self.config.fingerprint(),
             lease: self.config.lease,
         }
+    }
+}
+
+/// Scans by this process, for whoever asks over HTTP.
+#[derive(Debug)]
+struct AskedScans {
+    asked: Asked,
+    /// This process has the role.
+    scans: bool,
+}
+
+impl Scans for AskedScans {
+    fn begin(&self) -> BoxFuture<'_, Result<Uuid, ScanRefused>> {
+        Box::pin(async {
+            if !self.scans {
+                return Err(ScanRefused::NotHere);
+            }
+            self.asked.begin().await.map_err(ScanRefused::Store)?.ok_or(ScanRefused::Running)
+        })
+    }
+
+    fn preview(&self, as_of: Option<NaiveDate>) -> BoxFuture<'_, Result<serde_json::Value, StoreError>> {
+        Box::pin(async move {
+            let report = self.asked.preview(as_of).await?;
+            Ok(serde_json::to_value(&report).unwrap_or_default())
+        })
     }
 }

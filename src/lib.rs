@@ -3,12 +3,13 @@
 //!
 //! The map: `domain` decides what is owed and holds no I/O; `store` is the only place that speaks SQL;
 //! `scan` finds and claims what is owed, one replica at a time; `dispatch` sends it, on every replica;
-//! `mail` composes messages and hands them over; `files` reads what offices hand us; `web` is HTTP;
+//! `mail` composes messages and hands them over; `auth` says who may do what; `files` reads what offices hand us; `web` is HTTP;
 //! `app` puts the parts together and `commands` are what a person can run. Leaves that any of them may use: `config`
 //! (the environment), `clock` (business time), `shutdown`, `telemetry` (logs and metrics), and `private_postgres` (the
 //! database server of our own).
 
 pub mod app;
+pub mod auth;
 pub mod clock;
 pub mod commands;
 pub mod config;

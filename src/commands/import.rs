@@ -14,6 +14,7 @@ use crate::{
     app::{App, Database},
     config::Config,
     files::{ColumnChoice, DateFormat, ImportOptions, ImportRules, OptionError, Phase, Progress, StatusChoice, import},
+    store::changes::COMMAND,
 };
 
 #[derive(Debug, Clone, Args)]
@@ -64,6 +65,7 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
         claim_limit: app.config.scan_claim_limit.map_or(0, u64::from),
         catch_up: arguments.catch_up,
         dry_run: arguments.dry_run,
+        by: COMMAND,
     };
     let mut meter = Meter::new();
     let report = import(&database.direct_url, &arguments.file, &options, &rules, |at| meter.show(at)).await?;

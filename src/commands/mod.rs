@@ -10,6 +10,7 @@ mod release;
 mod resume;
 mod scan;
 mod serve;
+mod token;
 
 use std::{io::Write, process::ExitCode, time::Duration};
 
@@ -52,6 +53,9 @@ enum Command {
     Resume(resume::Arguments),
     /// Compare a ledger of accepted messages with the database, both ways
     Audit(audit::Arguments),
+    /// Make an access token for the API
+    #[command(subcommand)]
+    Token(token::Verb),
     /// Check the set-up: every check a line
     Doctor(doctor::Arguments),
 }
@@ -170,6 +174,7 @@ async fn run_command(command: Command, config: Config, database: &Database) -> R
         Command::Scan(arguments) => scan::run(arguments, config, database).await,
         Command::Import(arguments) => import::run(arguments, config, database).await,
         Command::Release(arguments) => release::run(arguments, config, database).await,
+        Command::Token(verb) => token::run(verb, config, database).await,
         Command::Resume(arguments) => resume::run(arguments, config, database).await,
         Command::Audit(arguments) => audit::run(arguments, config, database).await,
         Command::Dispatch(arguments) => dispatch::run(arguments, config, database).await,

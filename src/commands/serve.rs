@@ -19,7 +19,7 @@ use crate::{
     shutdown::Shutdown,
     store::{self, PgPool},
     telemetry::metrics,
-    web::{self, Health, NotReady, Web},
+    web::{self, Health, NotReady, Web, api::Api},
 };
 
 words! {
@@ -106,7 +106,7 @@ pub(super) async fn serve(
         start_dispatch(app, &membership, shutdown)?;
     }
     if let Some((listener, metrics)) = web {
-        start_web(app, listener, metrics, shutdown)?;
+        start_web(app, listener, metrics, app.api(membership.boot_id(), roles.has(Role::Scan), shutdown), shutdown)?;
     }
     tokio::select! {
         () = shutdown.soft().cancelled() => {}
@@ -170,14 +170,25 @@ fn start_dispatch(app: &App<'_>, membership: &Arc<Membership>, shutdown: &Shutdo
     Ok(())
 }
 
-fn start_web(app: &App<'_>, listener: TcpListener, metrics: PrometheusHandle, shutdown: &Shutdown) -> Result<()> {
+fn start_web(
+    app: &App<'_>,
+    listener: TcpListener,
+    metrics: PrometheusHandle,
+    api: Api,
+    shutdown: &Shutdown,
+) -> Result<()> {
     let health = Arc::new(ServiceHealth { pool: app.pool.clone(), clock: Arc::clone(&app.clock) });
-    let router = web::router(&Web { health, metrics: metrics.clone() });
+    let router = web::router(&Web { health, metrics: metrics.clone(), api: Some(api.clone()) });
     let address = listener.local_addr()?;
     eprintln!("Listening on {}", app.config.public_url(address));
     tracing::info!(%address, "listening");
     let stop = shutdown.soft().clone();
-    shutdown.spawn("web", web::serve(listener, router, stop.clone()));
+    let served = web::serve(listener, router, stop.clone());
+    shutdown.spawn("web", async move {
+        served.await?;
+        api.finish().await;
+        Ok::<_, std::io::Error>(())
+    });
     shutdown.spawn("metrics", async move {
         metrics::keep_small(metrics, stop).await;
         Ok::<_, Infallible>(())

@@ -10,6 +10,7 @@ mod smtp;
 mod window;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -59,6 +60,8 @@ pub struct Config {
     pub ambiguous_policy: AmbiguousPolicy,
     pub mail_concurrency: usize,
     pub max_attempts: u32,
+    /// Requests of one API token a minute, in each process; `None`: no limit.
+    pub api_rate_per_minute: Option<NonZeroU32>,
     pub lease: Duration,
     pub shutdown_limit: Duration,
     /// `None`: mail may leave at any time.
@@ -150,6 +153,7 @@ impl Config {
             ambiguous_policy: smtp.ambiguous_policy,
             mail_concurrency: reader.number("MAIL_CONCURRENCY", 8, 1..=256),
             max_attempts: reader.number("MAX_ATTEMPTS", 16, 1..=100),
+            api_rate_per_minute: NonZeroU32::new(reader.number("API_RATE_PER_MINUTE", 1200, 0..=1_000_000)),
             lease: Duration::from_secs(reader.number("LEASE_SECONDS", 60, 3..=3600)),
             shutdown_limit: Duration::from_secs(reader.number("SHUTDOWN_SECONDS", 25, 1..=600)),
             send_window,

@@ -6,10 +6,13 @@ pub mod calendar;
 pub mod copies;
 pub mod delivery;
 pub mod notice;
+pub mod outlook;
 pub mod owed;
 pub mod permit;
+pub mod phase;
 pub mod recipient;
 pub mod schedule;
+pub mod text;
 pub mod timetable;
 pub mod window;
 
@@ -23,6 +26,15 @@ pub struct UnknownWord {
     pub found: String,
     /// The allowed words, comma-separated.
     pub allowed: String,
+}
+
+/// What all enumerations of words have in common.
+pub trait Words: Copy + 'static {
+    /// Every member, in order.
+    const ALL: &'static [Self];
+
+    /// The member's word.
+    fn word(self) -> &'static str;
 }
 
 /// An enumeration whose members have one word each, in the database, the API and files alike.
@@ -39,6 +51,14 @@ macro_rules! words {
             /// The member's word.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
+            }
+        }
+
+        impl $crate::domain::Words for $name {
+            const ALL: &'static [Self] = Self::ALL;
+
+            fn word(self) -> &'static str {
+                self.as_str()
             }
         }
 

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::values::{is_no_value, one_line};
+use super::values::is_no_value;
 use crate::domain::recipient::{EmailAddress, EmailAddressError};
+use crate::domain::text::one_line;
 
 /// What one cell holds.
 #[derive(Debug, Default, PartialEq, Eq)]

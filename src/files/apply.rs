@@ -30,6 +30,8 @@ pub struct ImportRules<'r> {
     pub catch_up: bool,
     /// Whether everything is taken back at the end.
     pub dry_run: bool,
+    /// Who imports.
+    pub by: &'r str,
 }
 
 /// Why an import committed nothing; what is wrong with rows is in the report instead.
@@ -62,7 +64,7 @@ pub enum ImportError {
 
 impl From<StoreError> for ImportError {
     fn from(error: StoreError) -> Self {
-        if imports::was_in_the_way(&error) || matches!(error, StoreError::WrongState(_)) {
+        if imports::was_in_the_way(&error) || matches!(error, StoreError::WrongState { .. }) {
             return Self::InTheWay(error);
         }
         if error.is_transient() {
@@ -173,6 +175,7 @@ impl Import<'_> {
         let changes = ChangeRules {
             claim_limit: self.rules.claim_limit,
             import_id: Some(self.id),
+            by: self.rules.by,
             ..ChangeRules::at(self.rules.moment, self.rules.window)
         };
         let file_name = self.path.file_name().map(PathBuf::from).unwrap_or_default();

@@ -17,6 +17,7 @@ use super::term::{CONTACT, Contact, TermRow};
 use super::values::{self, some};
 use crate::domain::permit::{PermitNumber, PermitStatus, PermitTypeCode};
 use crate::domain::recipient::EmailAddress;
+use crate::domain::text;
 
 /// Checks rows and keeps the account of them.
 pub(super) struct Checker<'c> {
@@ -97,7 +98,7 @@ impl<'c> Checker<'c> {
         let permit_number = self.permit_number(row);
         let permit_type = self.permit_type(row);
         let status = self.status(row);
-        let holder_name = self.needed(row, Field::HolderName).map(values::one_line);
+        let holder_name = self.needed(row, Field::HolderName).map(text::one_line);
         let people = self.people(row);
         let holder_language = self.language(row);
         let issued_on = self.date(row, Field::IssuedOn);
@@ -116,12 +117,12 @@ impl<'c> Checker<'c> {
             holder_email: people.holder,
             contacts: people.contacts,
             holder_language,
-            site_address: some(values::one_line(&self.mapping.site_address(row))),
-            description: some(values::lines(self.mapping.cell(row, Field::Description))),
+            site_address: some(text::one_line(&self.mapping.site_address(row))),
+            description: some(text::lines(self.mapping.cell(row, Field::Description))),
             issued_on,
             effective_on,
             expires_on: expires_on?,
-            external_id: some(values::one_line(self.mapping.cell(row, Field::ExternalId))),
+            external_id: some(text::one_line(self.mapping.cell(row, Field::ExternalId))),
         })
     }
 
@@ -150,7 +151,7 @@ impl<'c> Checker<'c> {
     fn permit_type(&mut self, row: &Row<'_>) -> Option<(PermitTypeCode, String)> {
         let name = match self.options.permit_type() {
             Some(name) => name.to_owned(),
-            None => values::one_line(self.needed(row, Field::PermitType)?),
+            None => text::one_line(self.needed(row, Field::PermitType)?),
         };
         let code = PermitTypeCode::from_name(&name);
         if code.is_none() {
@@ -178,7 +179,7 @@ impl<'c> Checker<'c> {
 
     fn language(&mut self, row: &Row<'_>) -> Option<String> {
         let tag = self.mapping.cell(row, Field::HolderLanguage).trim();
-        if !tag.is_empty() && !values::is_language(tag) {
+        if !tag.is_empty() && !text::is_language(tag) {
             let detail = "not a language tag, such as en or pt-BR".to_owned();
             self.fault(row, Field::HolderLanguage, Reason::InvalidLanguage, detail);
         }
@@ -241,7 +242,7 @@ impl<'c> Checker<'c> {
                 people.contacts.push(Contact { name, email: Some(address), role: CONTACT.to_owned() });
             }
         }
-        let cell = |field| values::one_line(self.mapping.cell(row, field));
+        let cell = |field| text::one_line(self.mapping.cell(row, field));
         let (name, role) = (cell(Field::ContactName), cell(Field::ContactRole));
         let role = some(role).unwrap_or_else(|| CONTACT.to_owned());
         let contact = self.addresses(row, Field::ContactEmail);

@@ -1,5 +1,6 @@
 //! Finding what is owed: when a scan is expected, one pass, and the loop around it.
 
+pub mod asked;
 pub mod pass;
 pub mod preview;
 pub mod schedule;

@@ -37,9 +37,18 @@ pub(super) const BATCH: usize = 1000;
 
 /// Scans once, unless another does or the expected time is met.
 pub async fn run_once(rules: &ScanRules, request: ScanRequest) -> Result<ScanReport> {
+    run_announced(rules, request, |_| {}).await
+}
+
+/// The same; `announce` is told the id as soon as the scan is recorded as running.
+pub async fn run_announced(
+    rules: &ScanRules,
+    request: ScanRequest,
+    announce: impl FnOnce(Uuid) + Send,
+) -> Result<ScanReport> {
     let report = match ScanLock::try_take(&rules.direct_url).await? {
         Some(mut lock) => {
-            let report = scan_with_lock(rules, request, &mut lock).await;
+            let report = scan_with_lock(rules, request, &mut lock, announce).await;
             lock.release().await;
             report?
         }
@@ -103,7 +112,12 @@ fn report(scan: &NewScan, outcome: ScanOutcome, counts: Counts) -> ScanReport {
     ScanReport { id: Some(scan.id), outcome, as_of: scan.moment.today, counts, dry_run: false, items: None }
 }
 
-async fn scan_with_lock(rules: &ScanRules, request: ScanRequest, lock: &mut ScanLock) -> Result<ScanReport> {
+async fn scan_with_lock(
+    rules: &ScanRules,
+    request: ScanRequest,
+    lock: &mut ScanLock,
+    announce: impl FnOnce(Uuid) + Send,
+) -> Result<ScanReport> {
     let scan = new_scan(rules, request, database_now(lock.connection()).await?);
     scans::abandon_others(lock.connection(), scan.id, scan.moment.now).await?;
     if let Some(expected) = request.scheduled_for
@@ -113,6 +127,7 @@ async fn scan_with_lock(rules: &ScanRules, request: ScanRequest, lock: &mut Scan
         return Ok(report(&scan, ScanOutcome::AlreadyDone, Counts::default()));
     }
     scans::begin_scan(lock.connection(), &scan).await?;
+    announce(scan.id);
     match claim_all(rules, &scan, lock).await {
         Ok(counts) => {
             let ended = rules.moment(database_now(lock.connection()).await?, None).now;
@@ -154,7 +169,7 @@ async fn claim_all(rules: &ScanRules, scan: &NewScan, lock: &mut ScanLock) -> Re
     let mut counts = Counts { already_claimed: candidates.already, ..Counts::default() };
     for batch in candidates.permits.chunks(BATCH) {
         if rules.stop.is_cancelled() {
-            return Err(StoreError::WrongState("the service is stopping; the next scan goes on from here".to_owned()));
+            return Err(StoreError::Stopping);
         }
         counts += claim_batch(rules, scan, lock, batch, hold).await?;
     }

@@ -12,8 +12,11 @@ pub mod connect;
 pub mod demo;
 pub mod facts;
 pub mod gate;
+pub mod history;
+pub mod idempotency;
 pub mod imports;
 pub mod leases;
+pub mod lists;
 pub mod memory;
 pub mod migrate;
 pub mod notify;
@@ -31,9 +34,11 @@ pub mod scans;
 pub mod settle;
 pub mod stock;
 pub mod suppressions;
+pub mod tokens;
 pub mod transport;
+pub mod unit;
 
-pub use sqlx::{PgConnection, PgPool};
+pub use sqlx::{Error as DatabaseError, PgConnection, PgPool};
 
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -70,8 +75,22 @@ pub enum StoreError {
         present: i64,
     },
     /// Not allowed in the present state.
-    #[error("not possible: {0}")]
-    WrongState(String),
+    #[error("not possible: {why}")]
+    WrongState {
+        /// The present state, in one word.
+        state: String,
+        /// What it is and what would be allowed.
+        why: String,
+    },
+    /// The service stops, and the work was broken off between two batches.
+    #[error("not possible: the service is stopping; the next scan goes on from here")]
+    Stopping,
+    /// A renewal to a date before the present one.
+    #[error("must be later than the present date ({present})")]
+    NotLater {
+        /// The present last valid day.
+        present: NaiveDate,
+    },
     /// A copy is through the gate: whether it is sent is not known yet, so nothing can be decided about it.
     #[error("not possible: a copy of the notice is being sent at this moment; its outcome will be known soon")]
     BeingSent,
@@ -89,6 +108,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Not allowed in the present state, which is `state`; `why` says so in words.
+    pub fn wrong_state(state: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::WrongState { state: state.into(), why: why.into() }
+    }
+
     /// Whether the database was away or cut us off, so that trying again may help.
     pub fn is_transient(&self) -> bool {
         match self {

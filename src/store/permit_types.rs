@@ -30,6 +30,15 @@ pub struct PermitType {
 /// Schedules by permit type code.
 pub type Schedules = HashMap<String, Schedule>;
 
+/// The code of the type with this code, or else with this name, whose case makes no difference.
+pub async fn find_permit_type(executor: impl PgExecutor<'_>, text: &str) -> Result<Option<String>> {
+    let code = sqlx::query_scalar!(
+        "SELECT code FROM permit_types WHERE code = $1 OR lower(name) = lower($1) ORDER BY code = $1 DESC LIMIT 1",
+        text
+    );
+    Ok(code.fetch_optional(executor).await?)
+}
+
 /// Every permit type, by name.
 pub async fn list_permit_types(executor: impl PgExecutor<'_>) -> Result<Vec<PermitType>> {
     let types = sqlx::query_as!(

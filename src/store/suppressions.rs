@@ -4,7 +4,8 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::Result;
+use super::{Result, StoreError};
+use crate::domain::recipient::SuppressionClass;
 
 /// Suppresses an address that a mail server said does not exist; one that is suppressed already stays as it is.
 pub async fn suppress_refused(
@@ -24,4 +25,74 @@ pub async fn suppress_refused(
     .execute(connection)
     .await?;
     Ok(())
+}
+
+/// A suppression as it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SuppressionRow {
+    /// UUID version 7.
+    pub id: Uuid,
+    /// In lower case.
+    pub address: String,
+    /// Nothing at all, or no courtesies.
+    pub class: String,
+    /// Why, in words.
+    pub reason: String,
+    /// What wrote it: `refused`, or who.
+    pub source: String,
+    /// Business time.
+    pub created_at: DateTime<Utc>,
+}
+
+/// Up to `limit` suppressions before the one with the id `after`, newest first.
+pub async fn list_suppressions(
+    connection: &mut PgConnection,
+    after: Option<Uuid>,
+    limit: i64,
+) -> Result<Vec<SuppressionRow>> {
+    let rows = sqlx::query_as!(
+        SuppressionRow,
+        "SELECT id, address, class, reason, source, created_at FROM suppressions
+         WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2",
+        after,
+        limit,
+    );
+    Ok(rows.fetch_all(connection).await?)
+}
+
+/// Suppresses an address. Says the suppression, and whether it is new; one that is there stays as it is.
+pub async fn suppress(
+    connection: &mut PgConnection,
+    address_key: &str,
+    class: SuppressionClass,
+    reason: &str,
+    source: &str,
+    now: DateTime<Utc>,
+) -> Result<(SuppressionRow, bool)> {
+    let made = sqlx::query!(
+        "INSERT INTO suppressions (id, address, class, reason, source, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (address, class) DO NOTHING",
+        Uuid::now_v7(),
+        address_key,
+        class.as_str(),
+        reason,
+        source,
+        now,
+    )
+    .execute(&mut *connection)
+    .await?
+    .rows_affected();
+    let row = sqlx::query_as!(
+        SuppressionRow,
+        "SELECT id, address, class, reason, source, created_at FROM suppressions WHERE address = $1 AND class = $2",
+        address_key,
+        class.as_str(),
+    );
+    Ok((row.fetch_one(connection).await?, made == 1))
+}
+
+/// Lets an address be mailed again. What was suppressed meanwhile stays so until somebody retries it.
+pub async fn lift_suppression(connection: &mut PgConnection, id: Uuid) -> Result<()> {
+    let gone = sqlx::query!("DELETE FROM suppressions WHERE id = $1", id).execute(connection).await?;
+    if gone.rows_affected() == 1 { Ok(()) } else { Err(StoreError::NotFound("suppression")) }
 }

@@ -1,6 +1,8 @@
 //! The only part that speaks HTTP. `router` is the table of contents; what every answer has in
 //! common (request id, log line, headers, panics) is in `layers`.
 
+#[allow(unused_qualifications, reason = "the macros that describe routes write them")]
+pub mod api;
 mod health;
 mod layers;
 
@@ -18,10 +20,15 @@ pub use health::{Health, NotReady};
 pub struct Web {
     pub health: Arc<dyn Health>,
     pub metrics: PrometheusHandle,
+    /// None: only the open routes.
+    pub api: Option<api::Api>,
 }
 
 pub fn router(web: &Web) -> Router {
-    let routes = Router::new().merge(layers::small(health::router(web)));
+    let mut routes = Router::new().merge(layers::small(health::router(web)));
+    if let Some(api) = &web.api {
+        routes = routes.merge(api::router(api));
+    }
     layers::common(routes)
 }
 

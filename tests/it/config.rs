@@ -37,6 +37,7 @@ fn an_empty_environment_gives_the_documented_defaults() {
     assert_eq!(config.scan_claim_limit, Some(5000));
     assert_eq!(config.mail_from.to_string(), "Permit Office <permits@permit-notifier.invalid>");
     assert_eq!((config.mail_concurrency, config.max_attempts), (8, 16));
+    assert_eq!(config.api_rate_per_minute.map(u32::from), Some(1200));
     assert_eq!(config.lease, Duration::from_mins(1));
     assert_eq!(config.shutdown_limit, Duration::from_secs(25));
     assert_eq!(config.change_delay.num_minutes(), 5);
@@ -87,6 +88,7 @@ fn every_refused_value_is_named_with_what_is_allowed() {
         ("MAIL_REPLY_TO", "a@example.org\r\nBcc: b@example.org", "line breaks"),
         ("MAIL_CONCURRENCY", "257", "from 1 to 256"),
         ("MAX_ATTEMPTS", "many", "from 1 to 100"),
+        ("API_RATE_PER_MINUTE", "-1", "from 0 to 1000000"),
         ("LEASE_SECONDS", "2", "from 3 to 3600"),
         ("SHUTDOWN_SECONDS", "1.5", "from 1 to 600"),
         ("SEND_WINDOW", "Mon-Fri 22:00-06:00", "on the same day"),

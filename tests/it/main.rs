@@ -1,6 +1,7 @@
 //! One binary for all behaviours seen from outside; one file each.
 
 mod actions;
+mod api;
 mod changes;
 mod clock;
 mod commands;

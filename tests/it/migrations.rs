@@ -96,7 +96,7 @@ async fn a_newer_database_that_this_program_may_still_use_is_left_as_it_is() {
 }
 
 /// Rows as an office has them, by the migration after which they can be written.
-const SAMPLES: [(i64, &str); 10] = [
+const SAMPLES: [(i64, &str); 14] = [
     (
         20_261_129_100_000,
         "INSERT INTO permit_types (code, name, created_at, updated_at) VALUES ('food', 'Food', now(), now());
@@ -172,6 +172,20 @@ const SAMPLES: [(i64, &str); 10] = [
          VALUES (1, 2, 4, now(), 7, now(), 'moved to another server')",
     ),
     (20_261_129_101_000, "UPDATE attempt_messages SET content = 'mail, packed anew'"),
+    (
+        20_261_129_101_100,
+        "INSERT INTO tokens (id, name, scope, token_sha256, hint, created_by, created_at)
+         VALUES ('00000000-0000-7000-8000-000000000070', 'portal', 'write', sha256('token'), 'aB3d', 'command', now());
+         INSERT INTO idempotency_keys (token_id, method, path, key, request_sha256, status, created_at)
+         SELECT id, 'POST', '/api/v1/permits', 'k', sha256('body'), 201, now() FROM tokens",
+    ),
+    (
+        20_261_129_101_200,
+        "INSERT INTO permit_history (permit_id, version, action, at, by, before)
+         SELECT id, version + 1, 'corrected', now(), 'command', permit_said(permits) FROM permits",
+    ),
+    (20_261_129_101_300, "UPDATE permits SET site_address = '12 Elm Street'"),
+    (20_261_129_101_400, "UPDATE notices SET state = 'failed'"),
 ];
 
 #[tokio::test]

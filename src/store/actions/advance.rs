@@ -68,7 +68,8 @@ struct New<'n> {
 }
 
 fn check_permit(case: &Case) -> Result<()> {
-    let wrong = |state: &str| Err(StoreError::WrongState(format!("the permit is {state}; nothing is owed of it")));
+    let wrong =
+        |state: &str| Err(StoreError::wrong_state(state, format!("the permit is {state}; nothing is owed of it")));
     if case.standing.archived {
         return wrong("archived");
     }
@@ -88,17 +89,18 @@ fn find_slot<'s>(slots: &'s [Slot<'s>], notice_type: &str) -> Result<&'s Slot<'s
 }
 
 fn check_step(case: &Case, slot: &Slot<'_>, today: NaiveDate) -> Result<()> {
-    let wrong = |why: String| Err(StoreError::WrongState(why));
+    let wrong = |state: &str, why: String| Err(StoreError::wrong_state(state, why));
     let of_step = |notice_type: &NoticeType| *notice_type == slot.step.notice_type;
     let present = case.rows.iter().filter(|row| row.expires_on == case.standing.expires_on);
     if let Some(row) = present.into_iter().find(|row| of_step(&row.notice_type)) {
-        return wrong(format!("the step has a notice already, which is {}", row.state));
+        return wrong(row.state.as_str(), format!("the step has a notice already, which is {}", row.state));
     }
     if let Some(reason) = not_owed(&case.standing, slot) {
-        return wrong(format!("the step is not owed: {reason}"));
+        return wrong("not_owed", format!("the step is not owed: {reason}"));
     }
     if slot.first_day <= today {
-        return wrong(format!("the step is due since {}; the next scan decides about it", slot.first_day));
+        let why = format!("the step is due since {}; the next scan decides about it", slot.first_day);
+        return wrong("due", why);
     }
     Ok(())
 }
@@ -151,10 +153,8 @@ async fn insert_copies(
     let suppressed = load_suppressed(connection, &cases).await?;
     let owed = copies(class, &cases[0].recipients, |r| suppressed.forbids(class, &r.address));
     if owed.is_empty() {
-        return Err(StoreError::WrongState(format!(
-            "the notice would be skipped: {}",
-            ReasonCode::NoAddress.sentence()
-        )));
+        let why = format!("the notice would be skipped: {}", ReasonCode::NoAddress.sentence());
+        return Err(StoreError::wrong_state(ReasonCode::NoAddress.as_str(), why));
     }
     let mut columns = DeliveryColumns::default();
     for copy in &owed {

@@ -73,7 +73,8 @@ impl Move {
 
 async fn move_copies(connection: &mut PgConnection, copies: &[&open::Copy], step: Move, moment: Moment) -> Result<()> {
     if let Some(copy) = copies.iter().find(|copy| !copy.state.may_become(step.to)) {
-        return Err(StoreError::WrongState(format!("a {} copy cannot become {}", copy.state, step.to)));
+        let why = format!("a {} copy cannot become {}", copy.state, step.to);
+        return Err(StoreError::wrong_state(copy.state.as_str(), why));
     }
     let ids: Vec<Uuid> = copies.iter().map(|copy| copy.id).collect();
     sqlx::query!(

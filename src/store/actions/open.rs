@@ -66,7 +66,7 @@ impl Opened {
     pub fn wrong_state(&self, what: &str) -> StoreError {
         match self.refuse_in_flight() {
             Err(in_flight) => in_flight,
-            Ok(()) => StoreError::WrongState(format!("the notice is {}; {what}", self.state)),
+            Ok(()) => StoreError::wrong_state(self.state.as_str(), format!("the notice is {}; {what}", self.state)),
         }
     }
 }

@@ -60,10 +60,8 @@ fn choose(opened: &Opened, delivery: Option<Uuid>) -> Result<&Copy> {
         if is_pending_letter(copy) {
             return Ok(copy);
         }
-        return Err(StoreError::WrongState(format!(
-            "the delivery ({}) is {}; only a pending letter can be posted",
-            copy.channel, copy.state
-        )));
+        let why = format!("the delivery ({}) is {}; only a pending letter can be posted", copy.channel, copy.state);
+        return Err(StoreError::wrong_state(copy.state.as_str(), why));
     }
     let letters: Vec<&Copy> = opened.copies.iter().filter(|copy| is_pending_letter(copy)).collect();
     match letters[..] {

@@ -110,7 +110,7 @@ async fn check(connection: &mut PgConnection, held_by: HeldBy) -> Result<()> {
                 .await?
                 .ok_or(StoreError::NotFound("scan"))?;
             if outcome == "running" {
-                return Err(StoreError::WrongState("the scan is running; wait for its end".to_owned()));
+                return Err(StoreError::wrong_state("running", "the scan is running; wait for its end"));
             }
         }
         HeldBy::Import(id) => {

@@ -122,10 +122,11 @@ pub(super) async fn owner_may_wait(connection: &mut PgConnection, delivery: Uuid
 fn too_early(wait: TimeDelta, rules: &ActionRules<'_>) -> StoreError {
     let from = (rules.moment.now + wait).to_rfc3339_opts(SecondsFormat::Secs, true);
     let minutes = (wait.num_seconds() + 59) / 60;
-    StoreError::WrongState(format!(
+    let why = format!(
         "the process that was sending it may only be slow, and the mail server may still accept it; `not_delivered` \
          is possible from {from} on, in {minutes} min, and `delivered` at once"
-    ))
+    );
+    StoreError::wrong_state(DeliveryState::Ambiguous.as_str(), why)
 }
 
 /// Which ambiguous copy is meant.
@@ -137,7 +138,8 @@ fn choose(opened: &Opened, delivery: Option<Uuid>) -> Result<&Copy> {
             DeliveryState::Ambiguous => Ok(copy),
             DeliveryState::Sending => Err(StoreError::BeingSent),
             other => {
-                Err(StoreError::WrongState(format!("the delivery is {other}; only an ambiguous one can be resolved")))
+                let why = format!("the delivery is {other}; only an ambiguous one can be resolved");
+                Err(StoreError::wrong_state(other.as_str(), why))
             }
         };
     }
@@ -170,12 +172,11 @@ async fn write_resolution(
     )
     .execute(connection)
     .await?;
-    match resolved.rows_affected() {
-        1 => Ok(()),
-        _ => {
-            Err(StoreError::WrongState("the delivery has no ambiguous attempt that is open to a resolution".to_owned()))
-        }
+    if resolved.rows_affected() != 1 {
+        let why = "the delivery has no ambiguous attempt that is open to a resolution";
+        return Err(StoreError::wrong_state("resolved", why));
     }
+    Ok(())
 }
 
 /// What becomes of the copy.

@@ -112,11 +112,8 @@ async fn reachable<'o>(
     let may_go: Vec<&Copy> = known.into_iter().filter(|copy| !suppressed.contains(&copy.recipient_key)).collect();
     if may_go.is_empty() {
         let reason = if left.is_empty() { ReasonCode::Suppressed } else { ReasonCode::AddressChanged };
-        return Err(StoreError::WrongState(format!(
-            "the notice is {}; it cannot be sent again: {}",
-            opened.state,
-            reason.sentence()
-        )));
+        let why = format!("the notice is {}; it cannot be sent again: {}", opened.state, reason.sentence());
+        return Err(StoreError::wrong_state(opened.state.as_str(), why));
     }
     Ok(may_go)
 }

@@ -17,6 +17,9 @@ use uuid::Uuid;
 use super::Moment;
 use crate::domain::window::SendWindow;
 
+/// Who makes a change of which nothing else is said: somebody at the machine itself.
+pub const COMMAND: &str = "command";
+
 /// How changes are made.
 #[derive(Debug, Clone)]
 pub struct ChangeRules<'r> {
@@ -30,11 +33,13 @@ pub struct ChangeRules<'r> {
     pub claim_limit: u64,
     /// The import that makes the change, if one does.
     pub import_id: Option<Uuid>,
+    /// Who makes them; kept in the history of each permit.
+    pub by: &'r str,
 }
 
 impl<'r> ChangeRules<'r> {
     /// Changes made at `moment` that do not wait and have no limit.
     pub fn at(moment: Moment, window: Option<&'r SendWindow>) -> Self {
-        Self { moment, window, delay: TimeDelta::zero(), claim_limit: 0, import_id: None }
+        Self { moment, window, delay: TimeDelta::zero(), claim_limit: 0, import_id: None, by: COMMAND }
     }
 }

@@ -10,6 +10,7 @@ use super::{ChangeRules, Renewals, apply};
 use crate::store::{
     Result, StoreError,
     cases::lock_permits,
+    history::{PermitAction, record_change, record_creation},
     permit_types::keep_schedules,
     permits::{self, Permit, PermitData, Term, get_permit, name_taken},
 };
@@ -33,6 +34,7 @@ async fn create_in_transaction(
     let mut transaction = connection.begin().await?;
     let schedules = keep_schedules(&mut transaction).await?;
     permits::insert_permit(&mut transaction, id, data, rules.moment.now, rules.moment.today).await?;
+    record_creation(&mut transaction, id, rules.by, rules.moment.now).await?;
     apply(&mut transaction, &[id], &schedules, &Renewals::new(), rules).await?;
     let permit = get_permit(&mut transaction, id).await?;
     transaction.commit().await?;
@@ -88,6 +90,7 @@ async fn correct_in_transaction(
     if term.number == 1 || term.issued_on.is_some() {
         term.issued_on = data.issued_on;
     }
+    record_change(&mut transaction, id, PermitAction::Corrected, rules.by, rules.moment.now).await?;
     write_term(&mut transaction, id, &data, term, rules).await?;
     permits::update_term(&mut transaction, id, term).await?;
     if data.contacts != permit.data.contacts {
@@ -125,7 +128,7 @@ pub async fn renew(
     let schedules = keep_schedules(&mut transaction).await?;
     let permit = open(&mut transaction, id, expected).await?;
     if permit.archived_at.is_some() {
-        return Err(StoreError::WrongState("the permit is archived".to_owned()));
+        return Err(StoreError::wrong_state("archived", "the permit is archived"));
     }
     let invalid = |why: String| Err(StoreError::Invalid { field: "expires_on", why });
     if expires_on < rules.moment.today {
@@ -135,12 +138,13 @@ pub async fn renew(
         return Ok(permit);
     }
     if expires_on < permit.data.expires_on {
-        return invalid(format!("must be later than the present date ({})", permit.data.expires_on));
+        return Err(StoreError::NotLater { present: permit.data.expires_on });
     }
     let number = permits::present_term(&mut transaction, id).await?.number + 1;
     let term = Term { number, issued_on: None, effective_on, expires_on };
     let data = PermitData { effective_on, expires_on, ..permit.data };
     data.check()?;
+    record_change(&mut transaction, id, PermitAction::Renewed, rules.by, rules.moment.now).await?;
     write_term(&mut transaction, id, &data, term, rules).await?;
     permits::insert_term(&mut transaction, id, term, rules.moment.now).await?;
     apply(&mut transaction, &[id], &schedules, &Renewals::from([id]), rules).await?;
@@ -183,6 +187,8 @@ async fn set_archived(
         return Ok(permit);
     }
     let now = rules.moment.now;
+    let action = if archived { PermitAction::Archived } else { PermitAction::Restored };
+    record_change(&mut transaction, id, action, rules.by, now).await?;
     permits::set_archived(&mut transaction, id, archived.then_some(now), now).await?;
     apply(&mut transaction, &[id], &schedules, &Renewals::new(), rules).await?;
     let permit = get_permit(&mut transaction, id).await?;

@@ -12,6 +12,7 @@ use super::{
 use crate::store::{
     Result, StoreError,
     changes::{ChangeRules, Renewals, apply_many},
+    history,
     permit_types::{keep_schedules, load_schedules},
     scans::notify_dispatchers,
 };
@@ -84,7 +85,8 @@ pub async fn apply(connection: &mut PgConnection, job: &Job<'_>, report: impl Fn
             Ok(None) if tries < TRIES => {}
             Err(error) if tries < TRIES && was_in_the_way(&error) => {}
             Ok(None) => {
-                return Err(StoreError::WrongState("the same permit numbers are being recorded elsewhere".to_owned()));
+                let why = "the same permit numbers are being recorded elsewhere";
+                return Err(StoreError::wrong_state("busy", why));
             }
             Err(error) => return Err(error),
         }
@@ -170,6 +172,8 @@ async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Optio
     if created < permits.created {
         return Ok(None);
     }
+    history::record_import_creations(connection, id, job.rules.by, moment.now).await?;
+    history::record_import_changes(connection, id, job.rules.by, moment.now).await?;
     let terms = write::insert_terms(connection, id, moment.now).await?;
     write::insert_periods(connection, id, moment.today).await?;
     write::correct_terms(connection, id, given).await?;

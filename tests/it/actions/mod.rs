@@ -287,7 +287,7 @@ impl Office {
 #[track_caller]
 fn wrong_state<T: std::fmt::Debug>(result: Result<T>) -> String {
     match result {
-        Err(StoreError::WrongState(why)) => why,
+        Err(StoreError::WrongState { why, .. }) => why,
         other => panic!("no wrong state: {other:?}"),
     }
 }

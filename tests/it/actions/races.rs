@@ -36,7 +36,7 @@ async fn not_delivered_twice_at_once_is_resolved_once() {
         let (one, two) = tokio::join!(one, two);
         assert!(one.is_ok() != two.is_ok(), "{one:?} {two:?}");
         let refused = one.and(two);
-        assert!(matches!(&refused, Err(StoreError::WrongState(why)) if why.contains("pending")), "{refused:?}");
+        assert!(matches!(&refused, Err(StoreError::WrongState { why, .. }) if why.contains("pending")), "{refused:?}");
         let flight = office.send(notice).await;
         office.settle(flight, Outcome::Accepted).await;
         assert_eq!(office.attempts(notice).await, "1 ambiguous not_delivered, 2 accepted");

@@ -107,7 +107,7 @@ async fn each_action_is_allowed_where_the_table_says() {
             let bad = act(&office, action, notice, "").await;
             match (mark, &bad) {
                 ("x", Ok(())) if action == "retry" => continue,
-                (".", Err(StoreError::WrongState(why))) => {
+                (".", Err(StoreError::WrongState { why, .. })) => {
                     assert!(why.contains(&named), "{action} in {state}: {why}");
                 }
                 ("x", Err(StoreError::Invalid { .. })) | ("b", Err(StoreError::BeingSent)) => {}

@@ -32,7 +32,14 @@ fn moment(today: &str) -> Moment {
 }
 
 fn rules() -> ImportRules<'static> {
-    ImportRules { moment: moment(TODAY), window: None, claim_limit: 5000, catch_up: false, dry_run: false }
+    ImportRules {
+        moment: moment(TODAY),
+        window: None,
+        claim_limit: 5000,
+        catch_up: false,
+        dry_run: false,
+        by: "import",
+    }
 }
 
 fn catch_up() -> ImportRules<'static> {

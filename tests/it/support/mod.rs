@@ -1,5 +1,6 @@
 //! What the tests share.
 
+pub mod api;
 pub mod cluster;
 pub mod dispatching;
 pub mod office;

@@ -1,0 +1,157 @@
+//! What will become of each step of a permit's present period, as things are now, and why.
+
+use chrono::NaiveDate;
+
+use super::{
+    calendar::plus_days,
+    notice::{NoticeState, NoticeType},
+    owed::{Action, Row, judge},
+    permit::Standing,
+    schedule::Schedule,
+    timetable::{NotOwed, Slot, barred, not_owed, timetable},
+    window::SendWindow,
+};
+
+/// What will become of one step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prospect {
+    /// The step.
+    pub notice_type: NoticeType,
+    /// Its due day; none for a confirmation that no renewal has asked for.
+    pub due_on: Option<NaiveDate>,
+    /// Last day on which it may go.
+    pub send_by: Option<NaiveDate>,
+    /// Place of its row among those given, if it has one.
+    pub row: Option<usize>,
+    /// Whether it will be sent if nothing changes.
+    pub sends: bool,
+    /// Why, as far as the row's own reason does not say it.
+    pub why: String,
+}
+
+/// Every step of the schedule, in its order, as it looks on `today`.
+pub fn outlook(
+    standing: &Standing,
+    schedule: &Schedule,
+    rows: &[Row],
+    today: NaiveDate,
+    window: Option<&SendWindow>,
+) -> Vec<Prospect> {
+    let slots = timetable(schedule, standing.expires_on, window);
+    let verdict = judge(standing, schedule, rows, today, window);
+    let view = View { standing, slots: &slots, actions: &verdict.actions, rows, today };
+    let steps = schedule.steps().iter();
+    steps
+        .map(|step| {
+            let row = rows
+                .iter()
+                .position(|row| row.notice_type == step.notice_type && row.expires_on == standing.expires_on);
+            let slot = slots.iter().find(|slot| slot.step.notice_type == step.notice_type);
+            let (sends, why) = view.tell(row, slot, step.notice_type.is_renewed(), step.enabled);
+            let of_row = row.map(|row| (rows[row].due_on, rows[row].send_by));
+            let days = of_row.or_else(|| slot.map(|slot| (slot.due_on, slot.send_by)));
+            let due_on = days.map(|(due_on, _)| due_on);
+            let from_step = || step.offset_days.map(|offset| plus_days(standing.expires_on, i64::from(offset)));
+            Prospect {
+                notice_type: step.notice_type.clone(),
+                due_on: due_on.or_else(from_step),
+                send_by: days.map(|(_, send_by)| send_by),
+                row,
+                sends,
+                why,
+            }
+        })
+        .collect()
+}
+
+struct View<'v> {
+    standing: &'v Standing,
+    slots: &'v [Slot<'v>],
+    actions: &'v [Action],
+    rows: &'v [Row],
+    today: NaiveDate,
+}
+
+impl View<'_> {
+    fn tell(&self, row: Option<usize>, slot: Option<&Slot<'_>>, renewed: bool, enabled: bool) -> (bool, String) {
+        if let Some(row) = row {
+            return self.tell_row(&self.rows[row]);
+        }
+        if !enabled {
+            return (false, "The step is switched off.".to_owned());
+        }
+        match slot {
+            Some(slot) => self.tell_slot(slot),
+            None if renewed => (false, "It is sent when the permit is renewed.".to_owned()),
+            None => (false, "The step has no day.".to_owned()),
+        }
+    }
+
+    /// A step that has a notice.
+    fn tell_row(&self, row: &Row) -> (bool, String) {
+        let found = self.actions.iter().find_map(|action| match action {
+            Action::Revive(id, ..) if *id == row.id => {
+                Some((true, "It is owed again: what kept it back has ended.".to_owned()))
+            }
+            Action::Supersede(id, _, reason) if *id == row.id => Some((false, reason.sentence().to_owned())),
+            Action::TooLate(id, _) if *id == row.id => Some((false, "Its last day for sending has passed.".to_owned())),
+            _ => None,
+        });
+        found.unwrap_or_else(|| match row.state {
+            NoticeState::Pending if row.superseded.is_none() => (true, "It waits to be sent.".to_owned()),
+            NoticeState::Pending => (false, "It is being sent, and no longer owed.".to_owned()),
+            NoticeState::Held => (false, "It is held until somebody releases or cancels it.".to_owned()),
+            NoticeState::Ambiguous => (false, "It may or may not have arrived; somebody has to find out.".to_owned()),
+            NoticeState::Sent => (false, "It was sent.".to_owned()),
+            NoticeState::Failed => (false, "No copy could be sent.".to_owned()),
+            NoticeState::Superseded | NoticeState::Skipped | NoticeState::Cancelled => {
+                (false, format!("It is {}.", row.state))
+            }
+        })
+    }
+
+    /// A step that has none yet.
+    fn tell_slot(&self, slot: &Slot<'_>) -> (bool, String) {
+        let start = match self.begins(slot) {
+            Ok(start) => start,
+            Err(why) => return (false, why),
+        };
+        let later = self.slots.iter().filter(|other| {
+            other.step.class == slot.step.class
+                && other.first_day <= start
+                && other.urgency() > slot.urgency()
+                && not_owed(self.standing, other).is_none()
+        });
+        if let Some(latest) = later.max_by_key(|other| other.urgency()) {
+            return (false, format!("{} takes its place.", latest.step.notice_type));
+        }
+        let when = if start <= self.today { "The next scan claims it".to_owned() } else { format!("Due on {start}") };
+        if slot.is_brought_forward() {
+            return (true, format!("{when}: no sending window lies between its due day and its last day."));
+        }
+        (true, format!("{when}; it may go until {}.", slot.send_by))
+    }
+
+    /// The first day on which it can be claimed, or why there is none.
+    fn begins(&self, slot: &Slot<'_>) -> Result<NaiveDate, String> {
+        let mut start = slot.first_day.max(self.today);
+        match barred(self.standing, start) {
+            Some(NotOwed::Paused(until)) => start = plus_days(until, 1),
+            Some(reason) => return Err(reason.to_string()),
+            None => {}
+        }
+        if let Some(reason) = not_owed(self.standing, slot) {
+            return Err(reason.to_string());
+        }
+        if start <= slot.send_by {
+            return Ok(start);
+        }
+        let paused = self.standing.notices_paused_until.filter(|until| *until >= slot.first_day);
+        Err(match paused {
+            Some(until) if until >= self.today => {
+                format!("Notices of this permit are paused until {until}, past its last day.")
+            }
+            _ => "Its last day for sending has passed.".to_owned(),
+        })
+    }
+}

@@ -1,0 +1,199 @@
+//! The REST API under `/api/v1`.
+//!
+//! Every request passes, from the outside in: a task of its own, so that a caller who hangs up stops no work
+//! ([`whole`]); its token ([`access`]); its Idempotency-Key ([`repeat`]); its handler, in a file named after the
+//! resource. Bodies are read by [`fields`], query parameters by [`query`]; errors are [`problem`]s.
+
+mod access;
+mod answer;
+mod body;
+mod conditional;
+mod fields;
+mod notices;
+pub mod openapi;
+mod page;
+mod permit_types;
+mod permits;
+pub mod problem;
+mod query;
+mod rate;
+mod repeat;
+mod scans;
+mod session;
+mod shapes;
+mod suppressions;
+mod tokens;
+
+use std::fmt::Debug;
+use std::num::NonZeroU32;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use chrono::NaiveDate;
+use chrono_tz::Tz;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::clock::Clock;
+use crate::domain::calendar::day_in;
+use crate::domain::window::SendWindow;
+use crate::store::actions::ActionRules;
+use crate::store::changes::ChangeRules;
+use crate::store::unit::Session;
+use crate::store::{Moment, PgConnection, PgPool, StoreError, clock::database_now};
+use problem::{Kind, Problem};
+
+/// Where the API is.
+pub const ROOT: &str = "/api/v1";
+
+/// Scans by this process, as the API asks for them.
+pub trait Scans: Debug + Send + Sync {
+    /// Begins a scan, and says its id as soon as it is recorded; the scan goes on by itself.
+    fn begin(&self) -> BoxFuture<'_, Result<Uuid, ScanRefused>>;
+
+    /// What a scan would do on that day, or today; nothing is written. The report is what the command prints.
+    fn preview(&self, as_of: Option<NaiveDate>) -> BoxFuture<'_, Result<Value, StoreError>>;
+}
+
+/// Why no scan was begun.
+#[derive(Debug)]
+pub enum ScanRefused {
+    /// One runs, here or elsewhere.
+    Running,
+    /// This process does not scan.
+    NotHere,
+    /// The database refused or was not there.
+    Store(StoreError),
+}
+
+/// What the API works on and goes by, given by the composition root.
+#[derive(Debug)]
+pub struct ApiParts {
+    /// Connections for requests.
+    pub pool: PgPool,
+    /// Business time.
+    pub clock: Arc<dyn Clock>,
+    /// The office's zone.
+    pub zone: Tz,
+    /// When mail may go.
+    pub window: Option<SendWindow>,
+    /// More pending notices than this at once are held; 0 for no limit.
+    pub claim_limit: u64,
+    /// Scans by this process.
+    pub scans: Arc<dyn Scans>,
+    /// Requests a minute of one token in this process; `None` for no limit.
+    pub rate_per_minute: Option<NonZeroU32>,
+}
+
+/// The API of this process.
+#[derive(Debug, Clone)]
+pub struct Api(Arc<Inner>);
+
+/// See [`Api`].
+#[derive(Debug)]
+pub struct Inner {
+    parts: ApiParts,
+    tokens: access::Tokens,
+    running: repeat::Running,
+    /// Requests whose callers may have hung up.
+    requests: TaskTracker,
+}
+
+impl Deref for Api {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl Deref for Inner {
+    type Target = ApiParts;
+
+    fn deref(&self) -> &ApiParts {
+        &self.parts
+    }
+}
+
+impl Api {
+    /// The API over these parts.
+    pub fn new(parts: ApiParts) -> Self {
+        Self(Arc::new(Inner {
+            parts,
+            tokens: access::Tokens::default(),
+            running: repeat::Running::default(),
+            requests: TaskTracker::new(),
+        }))
+    }
+
+    /// Waits for requests whose callers have hung up; to be called when no new ones come.
+    pub async fn finish(&self) {
+        self.requests.close();
+        self.requests.wait().await;
+    }
+
+    async fn connection(&self) -> Result<Session, Problem> {
+        Ok(Session::pooled(&self.pool).await?)
+    }
+
+    /// Business time and day.
+    async fn moment(&self, connection: &mut PgConnection) -> Result<Moment, Problem> {
+        let now = self.clock.business(database_now(connection).await?);
+        Ok(Moment { now, today: day_in(now, self.zone) })
+    }
+
+    /// What changes by a caller go by; they do not wait, for no typo is mended here.
+    fn change_rules<'r>(&'r self, moment: Moment, by: &'r str) -> ChangeRules<'r> {
+        ChangeRules { claim_limit: self.claim_limit, by, ..ChangeRules::at(moment, self.window.as_ref()) }
+    }
+
+    /// What actions of a caller go by.
+    fn action_rules(&self, moment: Moment) -> ActionRules<'_> {
+        ActionRules { moment, window: self.window.as_ref(), zone: self.zone }
+    }
+}
+
+/// All routes of the API.
+pub(super) fn router(api: &Api) -> Router {
+    let (routes, _) = openapi::routes();
+    let api = api.clone();
+    let guarded = routes
+        .fallback(|| async { Problem::new(Kind::NotFound, "there is no such address under /api/v1") })
+        .method_not_allowed_fallback(|| async {
+            Problem::new(Kind::MethodNotAllowed, "the resource does not take this method")
+        })
+        .layer(from_fn_with_state(api.clone(), repeat::once))
+        .layer(from_fn_with_state(api.clone(), access::check))
+        .layer(from_fn_with_state(api.clone(), whole));
+    Router::new().nest(ROOT, guarded.with_state(api))
+}
+
+tokio::task_local! {
+    /// The id of the request that a task works on.
+    static REQUEST_ID: Option<String>;
+}
+
+/// The id of the request that is being worked on.
+fn request_id() -> Option<String> {
+    REQUEST_ID.try_with(Clone::clone).ok().flatten()
+}
+
+/// Works on a request in a task of its own: a caller who hangs up leaves no work half done, and no connection in a
+/// state that the next user would inherit.
+async fn whole(State(api): State<Api>, request: Request, next: Next) -> Response {
+    let id = request.headers().get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+    let work = REQUEST_ID.scope(id.clone(), next.run(request)).in_current_span();
+    if let Ok(response) = api.requests.spawn(work).await {
+        return response;
+    }
+    // The panic itself is logged where it happened.
+    let fault = async { Problem::new(Kind::Internal, "the service has a fault, which is in its log").into_response() };
+    REQUEST_ID.scope(id, fault).await
+}

@@ -1,0 +1,188 @@
+//! What can be done with a notice, as callers ask for it.
+
+use chrono::NaiveDate;
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::super::fields::{self, Fault, Fields, date, line, parsed};
+use super::super::problem::Problem;
+use super::super::shapes::words;
+use crate::domain::attempt::Resolution;
+use crate::domain::words;
+use crate::store::actions::{
+    ActionRules, Posting, Resolving, cancel, hold, posted, release, resolve, retry, send_copy,
+};
+use crate::store::{PgConnection, Result as StoreResult};
+
+words! {
+    /// What can be done with a notice.
+    "action" Verb {
+        /// A failed, bounced or suppressed copy goes again.
+        Retry = "retry",
+        /// It is not sent.
+        Cancel = "cancel",
+        /// It is kept back.
+        Hold = "hold",
+        /// What was kept back goes.
+        Release = "release",
+        /// Somebody found out whether an ambiguous copy had arrived.
+        Resolve = "resolve",
+        /// One more copy.
+        Copies = "copies",
+        /// A letter was posted.
+        Posted = "posted",
+    }
+}
+
+/// What is wanted, with everything it takes.
+#[derive(Debug, Clone)]
+pub enum Action {
+    Retry,
+    Cancel { reason: String },
+    Hold { reason: String },
+    Release { reason: Option<String> },
+    Resolve { delivery: Option<Uuid>, outcome: Resolution, reason: String },
+    Copies { recipient: Option<String>, reason: String },
+    Posted { delivery: Option<Uuid>, posted_on: NaiveDate, tracking: Option<String> },
+}
+
+/// Longest reason, and longest tracking number, in characters.
+const REASON_MAX: usize = 1000;
+const TRACKING_MAX: usize = 200;
+
+fn uuid(value: &Value) -> Result<Uuid, Fault> {
+    parsed("malformed_id")(value)
+}
+
+impl Action {
+    /// Reads what `verb` takes from the fields.
+    pub fn read(verb: Verb, fields: &mut Fields<'_>) -> Option<Self> {
+        let reason = line(REASON_MAX);
+        Some(match verb {
+            Verb::Retry => Self::Retry,
+            Verb::Cancel => Self::Cancel { reason: fields.required("reason", reason)? },
+            Verb::Hold => Self::Hold { reason: fields.required("reason", reason)? },
+            Verb::Release => Self::Release { reason: fields.optional("reason", reason) },
+            Verb::Resolve => {
+                let delivery = fields.optional("delivery_id", uuid);
+                let outcome = fields.required("outcome", parsed("not_allowed"));
+                let reason = fields.required("reason", reason);
+                Self::Resolve { delivery, outcome: outcome?, reason: reason? }
+            }
+            Verb::Copies => {
+                let recipient = fields.optional("recipient", line(TRACKING_MAX + 100));
+                Self::Copies { recipient, reason: fields.required("reason", reason)? }
+            }
+            Verb::Posted => {
+                let delivery = fields.optional("delivery_id", uuid);
+                let posted_on = fields.required("posted_on", date);
+                let tracking = fields.optional("tracking", line(TRACKING_MAX));
+                Self::Posted { delivery, posted_on: posted_on?, tracking }
+            }
+        })
+    }
+
+    /// Reads a whole body.
+    pub fn of(verb: Verb, body: Value) -> Result<Self, Problem> {
+        fields::read_object(body, |fields| Self::read(verb, fields))
+    }
+
+    /// The same verb with something that is allowed, to find out whether the state allows it at all.
+    pub fn plain(verb: Verb, today: NaiveDate) -> Self {
+        let reason = "-".to_owned();
+        match verb {
+            Verb::Retry => Self::Retry,
+            Verb::Cancel => Self::Cancel { reason },
+            Verb::Hold => Self::Hold { reason },
+            Verb::Release => Self::Release { reason: None },
+            Verb::Resolve => Self::Resolve { delivery: None, outcome: Resolution::Delivered, reason },
+            Verb::Copies => Self::Copies { recipient: None, reason },
+            Verb::Posted => Self::Posted { delivery: None, posted_on: today, tracking: None },
+        }
+    }
+
+    /// Does it.
+    pub async fn perform(
+        &self,
+        connection: &mut PgConnection,
+        notice: Uuid,
+        by: &str,
+        rules: &ActionRules<'_>,
+    ) -> StoreResult<()> {
+        match self {
+            Self::Retry => retry(connection, notice, rules).await.map(drop),
+            Self::Cancel { reason } => cancel(connection, notice, reason, rules).await.map(drop),
+            Self::Hold { reason } => hold(connection, notice, reason, rules).await.map(drop),
+            Self::Release { reason } => release(connection, notice, reason.as_deref(), rules).await.map(drop),
+            Self::Resolve { delivery, outcome, reason } => {
+                let resolving = Resolving { delivery: *delivery, outcome: *outcome, reason, by };
+                resolve(connection, notice, resolving, rules).await.map(drop)
+            }
+            Self::Copies { recipient, reason } => {
+                send_copy(connection, notice, recipient.as_deref(), reason, rules).await.map(drop)
+            }
+            Self::Posted { delivery, posted_on, tracking } => {
+                let posting = Posting { delivery: *delivery, posted_on: *posted_on, tracking: tracking.as_deref(), by };
+                posted(connection, notice, posting, rules).await.map(drop)
+            }
+        }
+    }
+}
+
+/// Body of `cancel` and `hold`.
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "it only describes the body")]
+pub struct WithReason {
+    /// Kept with the notice.
+    #[schema(min_length = 1, max_length = 1000, example = "The holder called.")]
+    reason: String,
+}
+
+/// Body of `release`, which may be empty.
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "it only describes the body")]
+pub struct MayHaveReason {
+    #[schema(min_length = 1, max_length = 1000)]
+    reason: Option<String>,
+}
+
+/// Body of `resolve`.
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "it only describes the body")]
+pub struct ResolveBody {
+    /// Needed when several deliveries are ambiguous.
+    delivery_id: Option<Uuid>,
+    #[schema(schema_with = words::<Resolution>)]
+    outcome: Resolution,
+    /// How it is known.
+    #[schema(min_length = 1, max_length = 1000, example = "The log of the mail server has it.")]
+    reason: String,
+}
+
+/// Body of `copies`.
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "it only describes the body")]
+pub struct CopiesBody {
+    /// An address; the holder's unless given.
+    #[schema(max_length = 300, example = "bo@example.org")]
+    recipient: Option<String>,
+    #[schema(min_length = 1, max_length = 1000)]
+    reason: String,
+}
+
+/// Body of `posted`.
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "it only describes the body")]
+pub struct PostedBody {
+    /// Needed when several letters are pending.
+    delivery_id: Option<Uuid>,
+    posted_on: NaiveDate,
+    #[schema(min_length = 1, max_length = 200)]
+    tracking: Option<String>,
+}
+
+/// Body of `retry`, which may be empty.
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "it only describes the body")]
+pub struct Nothing {}

@@ -1,0 +1,316 @@
+//! `/permits`: create, read, change, renew, archive, and what became of each.
+
+mod ahead;
+mod view;
+mod write;
+
+use axum::extract::{OriginalUri, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde_json::Value;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::access::Caller;
+use super::answer::Answer;
+use super::body::{Json, OptionalJson};
+use super::conditional::{IfMatch, if_match, optional_if_match, unless_known};
+use super::fields::read_object;
+use super::page::{Listed, Page};
+use super::problem::Problem;
+use super::query::Query;
+use super::session::Db;
+use super::shapes::{Id, words};
+use super::{Api, ROOT};
+use crate::domain::calendar::day_in;
+use crate::domain::permit::PermitStatus;
+use crate::domain::phase::Phase;
+use crate::store::changes;
+use crate::store::history::list_changes;
+use crate::store::lists::permits::{After, PermitFilter, list_permits, read_permit};
+use crate::store::permit_types::find_permit_type;
+use crate::store::permits::list_terms;
+use crate::store::{Moment, PgConnection, StoreError};
+use view::{ChangeView, PermitView, TermView};
+use write::{PermitWrite, Renewal};
+
+const TAG: &str = "permits";
+
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(read, replace, patch, archive))
+        .routes(routes!(restore))
+        .routes(routes!(renew))
+        .routes(routes!(terms))
+        .routes(routes!(history))
+        .routes(routes!(ahead::notices, ahead::decide))
+        .routes(routes!(ahead::read_outlook))
+}
+
+/// What is asked of the list.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code, reason = "it only describes the parameters")]
+struct Filters {
+    /// Words, each of which is somewhere in number, external id, holder, address or site.
+    q: Option<String>,
+    /// Code or name of a permit type.
+    permit_type: Option<String>,
+    #[param(schema_with = words::<PermitStatus>)]
+    status: Option<PermitStatus>,
+    #[param(schema_with = words::<Phase>)]
+    phase: Option<Phase>,
+    /// First last-valid day.
+    expires_from: Option<chrono::NaiveDate>,
+    /// Last last-valid day.
+    expires_to: Option<chrono::NaiveDate>,
+    /// Changed at or after this instant.
+    updated_since: Option<chrono::DateTime<chrono::Utc>>,
+    /// true: archived ones only; false: others only.
+    archived: Option<bool>,
+    /// Rows of a page.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<i64>,
+    /// Where the page begins, as the page before said.
+    cursor: Option<String>,
+}
+
+/// Permits, by last valid day.
+#[utoipa::path(get, path = "/permits", tag = TAG, params(Filters),
+    responses((status = 200, description = "A page of permits", body = Listed<PermitView>)))]
+async fn list(State(api): State<Api>, mut db: Db, OriginalUri(uri): OriginalUri) -> Result<Answer, Problem> {
+    let mut query = Query::parse(uri.query())?;
+    let filter = read_filter(&mut db, &mut query).await?;
+    let page = Page::<After>::read(&uri, &mut query)?;
+    query.finish()?;
+    let today = api.moment(&mut db).await?.today;
+    let rows = list_permits(&mut db, &filter, today, page.after, page.fetch()).await?;
+    Ok(page.answer(rows, |row| (row.life.expires_on, row.id), |row| PermitView::of(row, today)))
+}
+
+/// Most words of a search, so that nobody makes the database look for hundreds.
+const WORDS_MAX: usize = 10;
+
+async fn read_filter(connection: &mut PgConnection, query: &mut Query) -> Result<PermitFilter, Problem> {
+    let q = query.text("q").unwrap_or_default();
+    let words: Vec<String> = q.split_whitespace().map(str::to_owned).collect();
+    if words.len() > WORDS_MAX || q.len() > 500 {
+        return Err(super::query::wrong("q", &format!("has at most {WORDS_MAX} words and 500 bytes")));
+    }
+    let permit_type =
+        match query.text("permit_type") {
+            None => None,
+            Some(text) => {
+                let found = find_permit_type(connection, &text).await?;
+                Some(found.ok_or_else(|| {
+                    super::query::wrong("permit_type", "there is no permit type with this code or name")
+                })?)
+            }
+        };
+    Ok(PermitFilter {
+        words,
+        permit_type,
+        status: query.parsed("status")?,
+        phase: query.parsed("phase")?,
+        expires_from: query.date("expires_from")?,
+        expires_to: query.date("expires_to")?,
+        updated_since: query.instant("updated_since")?,
+        archived: query.boolean("archived")?,
+        number_key: None,
+    })
+}
+
+/// Records a permit, and what is owed of it at once.
+#[utoipa::path(post, path = "/permits", tag = TAG, request_body = PermitWrite,
+    responses((status = 201, description = "The new permit", body = PermitView),
+              (status = 409, description = "The number is taken", body = super::openapi::ProblemBody,
+               content_type = "application/problem+json")))]
+async fn create(State(api): State<Api>, caller: Caller, mut db: Db, Json(body): Json) -> Result<Answer, Problem> {
+    let data = write::read(&mut db, body, None).await?;
+    let moment = api.moment(&mut db).await?;
+    let permit = changes::create(&mut db, &data, &api.change_rules(moment, &caller.by)).await?;
+    let view = show(&mut db, permit.id, moment).await?;
+    Ok(Answer::created(&format!("{ROOT}/permits/{}", view.id), &view).version(view.version))
+}
+
+async fn show(connection: &mut PgConnection, id: Uuid, moment: Moment) -> Result<PermitView, Problem> {
+    Ok(PermitView::of(read_permit(connection, id).await?, moment.today))
+}
+
+async fn shown(connection: &mut PgConnection, id: Uuid, moment: Moment) -> Result<Answer, Problem> {
+    let view = show(connection, id, moment).await?;
+    Ok(Answer::ok(&view).version(view.version))
+}
+
+/// One permit, archived or not.
+#[utoipa::path(get, path = "/permits/{id}", tag = TAG, params(("id" = Uuid, Path)),
+    responses((status = 200, description = "The permit", body = PermitView), (status = 304, description = "Not changed")))]
+async fn read(
+    State(api): State<Api>,
+    Id(id): Id,
+    mut db: Db,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    Query::parse(uri.query())?.finish()?;
+    let row = read_permit(&mut db, id).await?;
+    let today = day_in(api.clock.business(row.read_at), api.zone);
+    let view = PermitView::of(row, today);
+    Ok(unless_known(&headers, view.version, Answer::ok(&view)))
+}
+
+/// Writes a permit over; fields that are missing are emptied.
+#[utoipa::path(put, path = "/permits/{id}", tag = TAG, request_body = PermitWrite,
+    params(("id" = Uuid, Path), ("If-Match" = String, Header, description = "The ETag that was read")),
+    responses((status = 200, description = "The permit", body = PermitView)))]
+async fn replace(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id,
+    mut db: Db,
+    headers: HeaderMap,
+    Json(body): Json,
+) -> Result<Answer, Problem> {
+    change(&api, &caller, id, &mut db, &headers, |_| body).await
+}
+
+/// Changes some fields of a permit, as RFC 7396 says; null empties a field.
+#[utoipa::path(patch, path = "/permits/{id}", tag = TAG,
+    request_body(content((PermitWrite = "application/merge-patch+json"), (PermitWrite = "application/json"))),
+    params(("id" = Uuid, Path), ("If-Match" = String, Header, description = "The ETag that was read")),
+    responses((status = 200, description = "The permit", body = PermitView)))]
+async fn patch(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id,
+    mut db: Db,
+    headers: HeaderMap,
+    Json(body): Json,
+) -> Result<Answer, Problem> {
+    change(&api, &caller, id, &mut db, &headers, |present| write::merge(present, body)).await
+}
+
+/// Reads the permit, lets `edit` make the new body of the present one, and writes it if the version is still the same.
+async fn change(
+    api: &Api,
+    caller: &Caller,
+    id: Uuid,
+    db: &mut Db,
+    headers: &HeaderMap,
+    edit: impl FnOnce(Value) -> Value,
+) -> Result<Answer, Problem> {
+    let expected = if_match(headers)?;
+    let moment = api.moment(db).await?;
+    let present = show(db, id, moment).await?;
+    if expected.is_some_and(|expected| expected != present.version) {
+        return Err(StoreError::Stale { present: present.version }.into());
+    }
+    let known = serde_json::to_value(&present).unwrap_or_default();
+    let data = write::read(db, edit(known.clone()), Some(&known)).await?;
+    // Whatever `If-Match` said, what is written over is what was merged with.
+    let rules = api.change_rules(moment, &caller.by);
+    changes::correct(db, id, Some(present.version), |permit| *permit = data, &rules).await?;
+    shown(db, id, moment).await
+}
+
+/// Puts a permit away: nothing more is sent, and its number stays taken.
+#[utoipa::path(delete, path = "/permits/{id}", tag = TAG,
+    params(("id" = Uuid, Path), ("If-Match" = String, Header, description = "The ETag that was read")),
+    responses((status = 200, description = "The archived permit", body = PermitView)))]
+async fn archive(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id,
+    mut db: Db,
+    headers: HeaderMap,
+) -> Result<Answer, Problem> {
+    let expected = if_match(&headers)?;
+    let moment = api.moment(&mut db).await?;
+    changes::archive(&mut db, id, expected, &api.change_rules(moment, &caller.by)).await?;
+    shown(&mut db, id, moment).await
+}
+
+/// Brings an archived permit back, and with it what is owed of it.
+#[utoipa::path(post, path = "/permits/{id}/restore", tag = TAG, params(("id" = Uuid, Path)),
+    responses((status = 200, description = "The permit", body = PermitView)))]
+async fn restore(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id,
+    mut db: Db,
+    headers: HeaderMap,
+    OptionalJson(body): OptionalJson,
+) -> Result<Answer, Problem> {
+    read_object(body, |_| Some(()))?;
+    let expected = optional_if_match(&headers)?.and_then(IfMatch::version);
+    let moment = api.moment(&mut db).await?;
+    changes::restore(&mut db, id, expected, &api.change_rules(moment, &caller.by)).await?;
+    shown(&mut db, id, moment).await
+}
+
+/// Opens a new term and confirms it to the holder. Renewing to the date it already has changes nothing.
+#[utoipa::path(post, path = "/permits/{id}/renew", tag = TAG, request_body = Renewal,
+    params(("id" = Uuid, Path), ("If-Match" = Option<String>, Header, description = "The ETag that was read")),
+    responses((status = 200, description = "The permit", body = PermitView),
+              (status = 409, description = "It is archived", body = super::openapi::ProblemBody,
+               content_type = "application/problem+json")))]
+async fn renew(
+    State(api): State<Api>,
+    caller: Caller,
+    Id(id): Id,
+    mut db: Db,
+    headers: HeaderMap,
+    Json(body): Json,
+) -> Result<Answer, Problem> {
+    let expected = optional_if_match(&headers)?.and_then(IfMatch::version);
+    let moment = api.moment(&mut db).await?;
+    // The state is looked at before the body.
+    if show(&mut db, id, moment).await?.archived_at.is_some() {
+        return Err(StoreError::wrong_state("archived", "the permit is archived").into());
+    }
+    let (expires_on, effective_on) = write::read_renewal(body)?;
+    let rules = api.change_rules(moment, &caller.by);
+    changes::renew(&mut db, id, expected, expires_on, effective_on, &rules).await?;
+    shown(&mut db, id, moment).await
+}
+
+/// How a page of what belongs to one permit is asked for.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code, reason = "it only describes the parameters")]
+pub(super) struct Paging {
+    /// Rows of a page.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<i64>,
+    /// Where the page begins, as the page before said.
+    cursor: Option<String>,
+}
+
+/// Validity periods, newest first.
+#[utoipa::path(get, path = "/permits/{id}/terms", tag = TAG, params(("id" = Uuid, Path), Paging),
+    responses((status = 200, description = "A page of terms", body = Listed<TermView>)))]
+async fn terms(Id(id): Id, mut db: Db, OriginalUri(uri): OriginalUri) -> Result<Answer, Problem> {
+    let mut query = Query::parse(uri.query())?;
+    let page = Page::<i32>::read(&uri, &mut query)?;
+    query.finish()?;
+    read_permit(&mut db, id).await?;
+    let mut terms = list_terms(&mut db, id).await?;
+    terms.reverse();
+    terms.retain(|term| page.after.is_none_or(|after| term.number < after));
+    Ok(page.answer(terms, |term| term.number, TermView::from))
+}
+
+/// Who changed what, newest first.
+#[utoipa::path(get, path = "/permits/{id}/history", tag = TAG, params(("id" = Uuid, Path), Paging),
+    responses((status = 200, description = "A page of changes", body = Listed<ChangeView>)))]
+async fn history(Id(id): Id, mut db: Db, OriginalUri(uri): OriginalUri) -> Result<Answer, Problem> {
+    let mut query = Query::parse(uri.query())?;
+    let page = Page::<i64>::read(&uri, &mut query)?;
+    query.finish()?;
+    read_permit(&mut db, id).await?;
+    let changes = list_changes(&mut *db, id, page.after, page.fetch()).await?;
+    Ok(page.answer(changes, |change| change.version, ChangeView::from))
+}

@@ -1,0 +1,81 @@
+//! Reading query parameters: unknown ones are refused by name, and so is one that stands twice.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::str::FromStr;
+
+use chrono::{DateTime, NaiveDate, Utc};
+
+use super::fields::parse_date;
+use super::problem::{Kind, Problem};
+
+/// The parameters of a request that is being read.
+#[derive(Debug)]
+pub struct Query {
+    given: BTreeMap<String, String>,
+    asked: Vec<&'static str>,
+}
+
+impl Query {
+    /// From the part of the address after the question mark.
+    pub fn parse(query: Option<&str>) -> Result<Self, Problem> {
+        let mut given = BTreeMap::new();
+        for (name, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            if value.contains('\0') {
+                return Err(wrong(&name, "must not contain the NUL character"));
+            }
+            if given.insert(name.clone().into_owned(), value.into_owned()).is_some() {
+                return Err(wrong(&name, "stands twice"));
+            }
+        }
+        Ok(Self { given, asked: Vec::new() })
+    }
+
+    /// The text of a parameter.
+    pub fn text(&mut self, name: &'static str) -> Option<String> {
+        self.asked.push(name);
+        self.given.remove(name)
+    }
+
+    /// A parameter that says itself what is wrong with it.
+    pub fn parsed<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Result<Option<T>, Problem> {
+        let parse = |text: String| text.parse().map_err(|error: T::Err| wrong(name, &error.to_string()));
+        self.text(name).map(parse).transpose()
+    }
+
+    /// A calendar date.
+    pub fn date(&mut self, name: &'static str) -> Result<Option<NaiveDate>, Problem> {
+        let parse = |text: String| {
+            parse_date(&text).ok_or_else(|| wrong(name, "must be a date that exists, written YYYY-MM-DD"))
+        };
+        self.text(name).map(parse).transpose()
+    }
+
+    /// An instant.
+    pub fn instant(&mut self, name: &'static str) -> Result<Option<DateTime<Utc>>, Problem> {
+        let parse = |text: String| {
+            let instant = DateTime::parse_from_rfc3339(&text).map(|instant| instant.with_timezone(&Utc));
+            instant.map_err(|_| wrong(name, "must be an RFC 3339 instant such as 2026-11-29T08:00:00Z"))
+        };
+        self.text(name).map(parse).transpose()
+    }
+
+    /// True or false.
+    pub fn boolean(&mut self, name: &'static str) -> Result<Option<bool>, Problem> {
+        let parse = |text: String| text.parse().map_err(|_| wrong(name, "must be true or false"));
+        self.text(name).map(parse).transpose()
+    }
+
+    /// Refuses what nobody asked for.
+    pub fn finish(self) -> Result<(), Problem> {
+        let Some(name) = self.given.keys().next() else { return Ok(()) };
+        let known = if self.asked.is_empty() { "none".to_owned() } else { self.asked.join(", ") };
+        Err(Problem::new(Kind::Malformed, format!("there is no query parameter {name:?}; known here: {known}"))
+            .with("parameter", name.as_str()))
+    }
+}
+
+/// A parameter with a value that is not allowed.
+pub fn wrong(name: &str, why: &str) -> Problem {
+    Problem::new(Kind::Malformed, format!("query parameter {name}: {why}")).with("parameter", name)
+}

@@ -1,0 +1,131 @@
+//! `/tokens` and `/whoami`: who may use the API.
+
+use axum::extract::{OriginalUri, State};
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, NaiveDate, Utc};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::access::Caller;
+use super::answer::Answer;
+use super::body::Json;
+use super::fields::{date, line, parsed, read_object};
+use super::page::{Listed, Page};
+use super::permits::Paging;
+use super::problem::{Kind, Problem};
+use super::query::Query;
+use super::repeat::KeptBody;
+use super::session::Db;
+use super::shapes::{Id, words};
+use super::{Api, ROOT};
+use crate::auth::{Scope, Token};
+use crate::store::tokens::{NewToken, TokenRecord, get_token, insert_token, list_tokens, revoke_token};
+
+const TAG: &str = "tokens";
+
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(revoke)).routes(routes!(whoami))
+}
+
+/// A token as it is recorded.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Token)]
+struct TokenView {
+    id: Uuid,
+    name: String,
+    #[schema(schema_with = words::<Scope>)]
+    scope: Scope,
+    /// Its last four characters.
+    hint: String,
+    /// Last day on which it is taken.
+    expires_on: Option<NaiveDate>,
+    created_by: String,
+    created_at: DateTime<Utc>,
+    /// Within a minute.
+    last_used_at: Option<DateTime<Utc>>,
+    revoked_at: Option<DateTime<Utc>>,
+    /// The token itself; only in the answer that makes it, and null when that answer is replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+}
+
+impl From<TokenRecord> for TokenView {
+    fn from(record: TokenRecord) -> Self {
+        let TokenRecord { id, name, scope, hint, expires_on, created_by, created_at, last_used_at, revoked_at } =
+            record;
+        Self { id, name, scope, hint, expires_on, created_by, created_at, last_used_at, revoked_at, token: None }
+    }
+}
+
+/// What is wanted of a token.
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "it only describes the body")]
+struct TokenWrite {
+    /// What uses it.
+    #[schema(min_length = 1, max_length = 100, example = "permit portal")]
+    name: String,
+    #[schema(schema_with = words::<Scope>)]
+    scope: Scope,
+    /// Last day on which it is taken; today or later.
+    expires_on: Option<NaiveDate>,
+}
+
+/// Tokens, newest first; the tokens themselves are nowhere.
+#[utoipa::path(get, path = "/tokens", tag = TAG, params(Paging),
+    responses((status = 200, description = "A page of tokens", body = Listed<TokenView>)))]
+async fn list(mut db: Db, OriginalUri(uri): OriginalUri) -> Result<Answer, Problem> {
+    let mut query = Query::parse(uri.query())?;
+    let page = Page::<Uuid>::read(&uri, &mut query)?;
+    query.finish()?;
+    let rows = list_tokens(&mut *db, page.after, page.fetch()).await?;
+    Ok(page.answer(rows, |row| row.id, TokenView::from))
+}
+
+/// Makes a token. It is shown in this answer and never again.
+#[utoipa::path(post, path = "/tokens", tag = TAG, request_body = TokenWrite,
+    responses((status = 201, description = "The new token", body = TokenView)))]
+async fn create(State(api): State<Api>, caller: Caller, mut db: Db, Json(body): Json) -> Result<Response, Problem> {
+    let moment = api.moment(&mut db).await?;
+    let (name, scope, expires_on) = read_object(body, |fields| {
+        let name = fields.required("name", line(100));
+        let scope = fields.required("scope", parsed("not_allowed"));
+        let expires_on = fields.optional("expires_on", date);
+        if expires_on.is_some_and(|last| last < moment.today) {
+            fields.refuse("expires_on", ("not_allowed", format!("must be today ({}) or later", moment.today)));
+        }
+        Some((name?, scope?, expires_on))
+    })?;
+    let token = Token::generate().map_err(|error| {
+        tracing::error!("no token was made: {error}");
+        Problem::new(Kind::Internal, "the service has a fault, which is in its log")
+    })?;
+    let new = NewToken { name: &name, scope, hash: token.hash(), hint: token.hint(), expires_on, by: &caller.by };
+    let id = insert_token(&mut *db, &new, moment.now).await?;
+    let kept = TokenView::from(get_token(&mut *db, id).await?);
+    let shown = TokenView { token: Some(token.reveal().to_owned()), ..kept.clone() };
+    let mut response = Answer::created(&format!("{ROOT}/tokens/{id}"), &shown).into_response();
+    // A secret is not kept for a repeated request.
+    response.extensions_mut().insert(KeptBody::of(&kept));
+    Ok(response)
+}
+
+/// Ends a token; it is not taken from now on.
+#[utoipa::path(delete, path = "/tokens/{id}", tag = TAG, params(("id" = Uuid, Path)),
+    responses((status = 200, description = "The revoked token", body = TokenView)))]
+async fn revoke(State(api): State<Api>, _caller: Caller, Id(id): Id, mut db: Db) -> Result<Answer, Problem> {
+    let now = api.moment(&mut db).await?.now;
+    let record = revoke_token(&mut db, id, now).await?;
+    api.tokens.forget();
+    Ok(Answer::ok(&TokenView::from(record)))
+}
+
+/// The token that asks.
+#[utoipa::path(get, path = "/whoami", tag = TAG,
+    responses((status = 200, description = "The token", body = TokenView)))]
+async fn whoami(caller: Caller, OriginalUri(uri): OriginalUri) -> Result<Answer, Problem> {
+    Query::parse(uri.query())?.finish()?;
+    Ok(Answer::ok(&TokenView::from(caller.token)))
+}

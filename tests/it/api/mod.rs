@@ -1,0 +1,7 @@
+//! The REST API over a real socket and a real database.
+
+mod access;
+mod bad_input;
+mod crowd;
+mod permits;
+mod repeated;

@@ -75,10 +75,14 @@ pub(super) fn unknown(broken: Broken) -> Ended {
     Ended::new(Outcome::Ambiguous, Phase::Dot).because(reason(broken.why)).saying(broken.detail)
 }
 
-/// The server spoke or left in the middle of a message, before its dot.
+/// The server spoke or left in the middle of a message, before its dot. A refusal that came before the command was
+/// sent does not answer it: it is no reason to give a message up, or to think ill of an address.
 pub(super) fn noise(phase: Phase, noise: Noise) -> Ended {
     match noise.reply {
-        Some(reply) => refusal(phase, &reply).because(UNEXPECTED_REPLY),
+        Some(reply) => {
+            let ended = refusal(phase, &reply).because(UNEXPECTED_REPLY);
+            Ended { outcome: Outcome::NotSent, ..ended }
+        }
         None => broken(phase, Broken { why: Why::Lost, detail: noise.detail }),
     }
 }

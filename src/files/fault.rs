@@ -132,9 +132,9 @@ fn type_hint(fields: &[Field]) -> &'static str {
 }
 
 /// Column names for a sentence; a file may have a thousand of them, a sentence may not.
-fn list(columns: &[String]) -> String {
+pub(super) fn list(columns: &[impl AsRef<str>]) -> String {
     const NAMED: usize = 60;
-    let named = columns.iter().take(NAMED).map(|column| shorten(column)).collect::<Vec<_>>().join(", ");
+    let named = columns.iter().take(NAMED).map(|column| shorten(column.as_ref())).collect::<Vec<_>>().join(", ");
     match columns.len().saturating_sub(NAMED) {
         0 => named,
         more => format!("{named} and {more} more"),

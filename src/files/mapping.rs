@@ -1,7 +1,7 @@
 //! Which column carries which field: by the names of the contract, by usual names, by those of BLDS and of
 //! licence registers; case, spaces, underscores and punctuation do not matter. `--map` overrides.
 
-use super::fault::FileFault;
+use super::fault::{FileFault, list};
 use super::fields::{AFTER_STREET, Field};
 use super::options::ImportOptions;
 use super::reading::Row;
@@ -160,7 +160,7 @@ impl Mapping {
             column: None,
             value: None,
             code: Reason::UnusedColumns,
-            detail: format!("nothing is read from the columns {}", names.join(", ")),
+            detail: format!("nothing is read from the columns {}", list(&names)),
         })
     }
 }

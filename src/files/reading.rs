@@ -13,6 +13,7 @@ use csv_core::ReadRecordResult;
 
 use super::fault::FileFault;
 use super::probe::{self, BOM, Delimiter};
+use super::values::one_line;
 
 /// Longest row, in bytes.
 pub const ROW_BYTES_MAX: usize = 1 << 20;
@@ -94,7 +95,7 @@ impl Source {
         if header.len() > COLUMNS_MAX {
             return Err(FileFault::TooManyColumns(header.len()));
         }
-        let names = header.cells().map(|name| name.trim().to_owned()).collect();
+        let names = header.cells().map(one_line).collect();
         let number = header.number;
         self.header = names;
         self.header_row = number;
@@ -124,7 +125,7 @@ impl Source {
         Ok(now.len() != self.opened.len() || now.modified().ok() != self.opened.modified().ok())
     }
 
-    /// The names of the columns, without outer spaces; at least one.
+    /// The names of the columns, each in one line, because sentences repeat them; at least one.
     pub fn header(&self) -> &[String] {
         &self.header
     }

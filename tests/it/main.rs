@@ -21,6 +21,7 @@ mod metrics;
 mod migrations;
 mod model;
 mod private_postgres;
+mod properties;
 mod races;
 mod scan_schedule;
 mod scans;

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::words;
+use super::{text::is_unfit, words};
 
 /// A well-formed email address: a plain local part, a domain with a dot, in its ASCII form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,8 +20,8 @@ pub enum EmailAddressError {
     /// The syntax is wrong.
     #[error("not a well-formed email address (name@domain.example)")]
     Malformed,
-    /// A quoted name or an address literal: legal, but no office means it.
-    #[error("quoted names and address literals are not allowed in an email address")]
+    /// A quoted name, one that looks encoded, or an address literal: legal, but no office means it.
+    #[error("quoted or encoded names and address literals are not allowed in an email address")]
     Exotic,
     /// The domain has no dot, or cannot be written in ASCII.
     #[error("the domain of an email address needs a dot and valid labels")]
@@ -68,10 +68,12 @@ impl FromStr for EmailAddress {
             return Err(EmailAddressError::Empty);
         }
         let (local, domain) = text.rsplit_once('@').ok_or(EmailAddressError::Malformed)?;
-        if local.contains('"') || domain.starts_with('[') {
+        // What looks like an encoded word is decoded by some programs, and is another address then.
+        if local.contains('"') || local.contains("=?") || domain.starts_with('[') {
             return Err(EmailAddressError::Exotic);
         }
-        if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        // What is hidden or reordered where it is shown would be another address to people than to servers.
+        if text.chars().any(|c| is_unfit(c) || c.is_whitespace()) {
             return Err(EmailAddressError::Malformed);
         }
         let domain = idna::domain_to_ascii_strict(domain).map_err(|_| EmailAddressError::Domain)?;

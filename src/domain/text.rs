@@ -23,3 +23,15 @@ pub fn is_language(tag: &str) -> bool {
         && first.bytes().all(|byte| byte.is_ascii_alphabetic())
         && parts.all(|part| (1..=8).contains(&part.len()) && word(part))
 }
+
+/// Characters that have no place in a line people read: controls, bidirectional controls, invisible ones, and no
+/// characters at all. They could reorder or hide what is shown. The joiners U+200C and U+200D are none of them,
+/// because Persian and many Indic names are spelt with them.
+pub fn is_unfit(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+        || (c as u32) & 0xfffe == 0xfffe
+        || matches!(c, '\u{fdd0}'..='\u{fdef}')
+}

@@ -1,5 +1,7 @@
 //! Text of others made fit for a line of ours, and paragraphs wrapped.
 
+use crate::domain::text::is_unfit;
+
 /// Widest line of the plain text, in characters. Two short of the 76 that are promised: lettre leaves text of
 /// such lines as it is, and wider lines make it encode the whole part.
 const WIDTH: usize = 74;
@@ -34,17 +36,6 @@ pub(super) fn one_line(text: &str, max: usize) -> String {
         length += 1;
     }
     line
-}
-
-/// Characters that are dropped: controls, bidirectional controls, invisible ones, and no characters at all. The
-/// joiners U+200C and U+200D stay, because Persian and many Indic names are spelt with them.
-fn is_unfit(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-        || (c as u32) & 0xfffe == 0xfffe
-        || matches!(c, '\u{fdd0}'..='\u{fdef}')
 }
 
 /// The text with each line wrapped, continued at its own indentation, and no more than one empty line in a row.

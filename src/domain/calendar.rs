@@ -1,7 +1,9 @@
 //! Calendar arithmetic: whole days and months, and what day it is in a zone.
 
-use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc};
-use chrono_tz::Tz;
+use chrono::{
+    DateTime, Datelike, MappedLocalTime, Months, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc,
+};
+use chrono_tz::{GapInfo, Tz};
 
 /// The calendar day in `zone` at `instant`.
 pub fn day_in(instant: DateTime<Utc>, zone: Tz) -> NaiveDate {
@@ -30,7 +32,13 @@ pub fn days_between(from: NaiveDate, to: NaiveDate) -> i64 {
 /// The first instant of `date` in `zone`. Where clocks skip midnight, or the whole day, it is the first one after.
 pub fn start_of_day(date: NaiveDate, zone: Tz) -> DateTime<Utc> {
     let midnight = date.and_time(NaiveTime::MIN);
-    let mut quarters = (0..2 * 24 * 4).filter_map(|n| midnight.checked_add_signed(TimeDelta::minutes(15 * n)));
-    let first = quarters.find_map(|local| zone.from_local_datetime(&local).earliest());
-    first.map_or_else(|| midnight.and_utc(), |local| local.with_timezone(&Utc))
+    first_shown(midnight, zone).unwrap_or_else(|| midnight.and_utc())
+}
+
+/// The first instant at which clocks in `zone` show `wall`; the first one after the gap where they skip it.
+pub fn first_shown(wall: NaiveDateTime, zone: Tz) -> Option<DateTime<Utc>> {
+    match zone.from_local_datetime(&wall) {
+        MappedLocalTime::Single(instant) | MappedLocalTime::Ambiguous(instant, _) => Some(instant.to_utc()),
+        MappedLocalTime::None => Some(GapInfo::new(&wall, &zone)?.end?.to_utc()),
+    }
 }

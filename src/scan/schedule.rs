@@ -10,11 +10,13 @@
 
 use std::fmt;
 
-use chrono::{DateTime, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc};
-use chrono_tz::{GapInfo, Tz};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Utc};
+use chrono_tz::Tz;
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use thiserror::Error;
+
+use crate::domain::calendar::first_shown;
 
 /// No zone differs from UTC, and no clock change moves a clock, by more than this.
 const WIDEST_OFFSET: TimeDelta = TimeDelta::hours(27);
@@ -129,10 +131,7 @@ impl ScanSchedule {
     }
 
     fn instant_of(&self, wall: NaiveDateTime) -> Option<DateTime<Utc>> {
-        match self.zone.from_local_datetime(&wall) {
-            MappedLocalTime::Single(instant) | MappedLocalTime::Ambiguous(instant, _) => Some(instant.to_utc()),
-            MappedLocalTime::None => Some(GapInfo::new(&wall, &self.zone)?.end?.to_utc()),
-        }
+        first_shown(wall, self.zone)
     }
 }
 

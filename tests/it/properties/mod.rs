@@ -11,7 +11,12 @@
 
 mod conversations;
 mod csv_bytes;
+mod csv_tables;
+mod messages;
+mod office_hours;
 mod replies;
+mod scan_times;
+mod zones;
 
 use std::{
     env,

@@ -159,11 +159,11 @@ fn body() -> BoxedStrategy<Vec<u8>> {
 }
 
 fn file() -> impl Strategy<Value = File> {
-    let edge = prop_oneof![6 => Just(None), 1 => (0_usize..60).prop_map(Some)];
-    let times = prop_oneof![30 => Just(1_usize), 1 => 1_000_usize..60_000];
+    let edge = prop_oneof![12 => Just(None), 1 => (0_usize..60).prop_map(Some)];
+    let times = prop_oneof![100 => Just(1_usize), 1 => 1_000_usize..60_000];
     (prop::sample::select(vec![',', ';', '\t', '|']), edge, body(), times).prop_map(
         |(delimiter, before_edge, body, times)| {
-            let times = times.min(1 + (3 << 20) / body.len().max(1));
+            let times = times.min(1 + (2 << 20) / body.len().max(1));
             File { delimiter, before_edge, body: Bytes(body), times }
         },
     )

@@ -155,7 +155,7 @@ fn settings() -> impl Strategy<Value = Settings> {
 
 #[test]
 fn any_settings_of_time_are_values_or_faults_that_name_their_variable() {
-    check("time-settings", 120, settings(), |case| {
+    check("time-settings", 80, settings(), |case| {
         let value = |name: &str| match name {
             "TIME_ZONE" => Some(case.zone.clone()),
             "SCAN_SCHEDULE" => Some(case.schedule.clone()),

@@ -13,7 +13,7 @@ use csv_core::ReadRecordResult;
 
 use super::fault::FileFault;
 use super::probe::{self, BOM, Delimiter};
-use super::values::one_line;
+use crate::domain::text::one_line;
 
 /// Longest row, in bytes.
 pub const ROW_BYTES_MAX: usize = 1 << 20;

@@ -3,5 +3,7 @@
 mod access;
 mod bad_input;
 mod crowd;
+mod notices;
+mod office;
 mod permits;
 mod repeated;

@@ -45,7 +45,7 @@ pub async fn run(post: &Postbox, permits: &[Uuid], pause: Duration, mut random: 
             let (change, permit, kind) = to_undo.swap_remove(random.usize(0..to_undo.len()));
             undo(post, change, permit, kind).await;
         } else {
-            let Some(permit) = untouched.pop() else { break };
+            let Some(permit) = choose(post, &mut untouched, &mut random).await else { break };
             let kind = *random.choice(&KINDS).expect("some");
             let change = make(post, permit, kind, count).await;
             if !matches!(kind, Kind::Archive | Kind::Renew | Kind::Readdress) && random.bool() {
@@ -62,6 +62,25 @@ pub async fn run(post: &Postbox, permits: &[Uuid], pause: Duration, mut random: 
         }
     }
     count
+}
+
+/// Mostly one whose message is on its way to the gate just now: that is when a change is hard to heed.
+async fn choose(post: &Postbox, untouched: &mut Vec<Uuid>, random: &mut Rng) -> Option<Uuid> {
+    let leased = "SELECT n.permit_id FROM deliveries d JOIN notices n ON n.id = d.notice_id
+                  WHERE d.lease_token IS NOT NULL AND d.state = 'pending' AND n.permit_id = ANY ($1)
+                  ORDER BY random() LIMIT 1";
+    if random.u8(0..4) > 0 {
+        let found: Option<Uuid> = sqlx::query_scalar(leased)
+            .bind(&*untouched)
+            .fetch_optional(&mut post.session().await)
+            .await
+            .expect("one or none");
+        if let Some(permit) = found {
+            untouched.retain(|other| *other != permit);
+            return Some(permit);
+        }
+    }
+    untouched.pop()
 }
 
 async fn make(post: &Postbox, permit: Uuid, kind: Kind, number: u32) -> Uuid {

@@ -61,14 +61,12 @@ impl Row {
         self.state == NoticeState::Ambiguous && self.superseded.is_none()
     }
 
-    /// Superseded for a reason that can end, with nothing sent about it. A copy that nobody knows about stays as it
-    /// is, but its notice is owed again, and so are the other copies.
+    /// Superseded for a reason that can end. A copy that was in flight then stays what it became, but its notice is
+    /// owed again, and so are the other copies.
     pub fn is_revivable(&self) -> bool {
+        use NoticeState as S;
         self.superseded.is_some_and(ReasonCode::is_revivable)
-            && matches!(
-                self.state,
-                NoticeState::Superseded | NoticeState::Pending | NoticeState::Held | NoticeState::Ambiguous
-            )
+            && matches!(self.state, S::Superseded | S::Pending | S::Held | S::Ambiguous | S::Sent | S::Failed)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Reviving: a notice that was superseded because the permit changed is owed again.
 //!
 //! Unsent copies to addresses still on the permit become pending, addresses without a copy get one; attempts
-//! and Message-IDs stay. A copy in flight is left to its sender. What a person held comes back held by that person.
+//! and Message-IDs stay. A copy that was in flight is left to its sender, and stays what it became. What a person held
+//! comes back held by that person.
 
 use std::collections::{HashMap, HashSet};
 
@@ -52,7 +53,7 @@ pub(super) async fn write(
     lock_notices(connection, &ids).await?;
     lock_deliveries(connection, &ids).await?;
     let (ids, held_by_person) = clear_superseded(connection, &revivals, writing).await?;
-    let present = present_copies(connection, &ids).await?;
+    let (present, begun) = present_copies(connection, &ids).await?;
     let brake = writing.hold;
     let (mut awake, mut kept, mut suppressed_now) = (Vec::new(), Vec::new(), Vec::new());
     let mut missing = DeliveryColumns::default();
@@ -63,6 +64,8 @@ pub(super) async fn write(
                 Some(id) if matches!(copy, Owed::Suppressed(_)) => suppressed_now.push(*id),
                 Some(id) if by_person => kept.push(*id),
                 Some(id) => awake.push(*id),
+                // A copy to a former address may serve the role: who is without one, `follow_addresses` knows.
+                None if begun.contains(&revival.id) => {}
                 None => {
                     let hold = if by_person { Some(ReasonCode::ByPerson) } else { brake };
                     missing.push(revival.id, revival.timing.send_by, copy, hold);
@@ -97,16 +100,22 @@ fn wanted<'c>(judged: &Judged<'c>, suppressed: &Suppressed) -> Vec<Revival<'c>> 
         .collect()
 }
 
-/// The latest copy to each address: by notice and recipient key.
-async fn present_copies(connection: &mut PgConnection, notices: &[Uuid]) -> Result<HashMap<(Uuid, String), Uuid>> {
+/// The latest copy to each address, by notice and recipient key; and the notices of which a copy was handed over, or
+/// may have been.
+async fn present_copies(
+    connection: &mut PgConnection,
+    notices: &[Uuid],
+) -> Result<(HashMap<(Uuid, String), Uuid>, HashSet<Uuid>)> {
     let rows = sqlx::query!(
-        "SELECT DISTINCT ON (notice_id, recipient_key) id, notice_id, recipient_key FROM deliveries
-         WHERE notice_id = ANY ($1) ORDER BY notice_id, recipient_key, copy DESC",
+        r#"SELECT DISTINCT ON (notice_id, recipient_key) id, notice_id, recipient_key,
+                  bool_or(state IN ('sending', 'sent', 'ambiguous')) OVER (PARTITION BY notice_id) AS "begun!"
+           FROM deliveries WHERE notice_id = ANY ($1) ORDER BY notice_id, recipient_key, copy DESC"#,
         notices,
     )
     .fetch_all(connection)
     .await?;
-    Ok(rows.into_iter().map(|row| ((row.notice_id, row.recipient_key), row.id)).collect())
+    let begun = rows.iter().filter(|row| row.begun).map(|row| row.notice_id).collect();
+    Ok((rows.into_iter().map(|row| ((row.notice_id, row.recipient_key), row.id)).collect(), begun))
 }
 
 /// Makes the notices owed again that are still as they were judged; says which those are, and which of them a
@@ -133,7 +142,7 @@ async fn clear_superseded(
              import_id = CASE WHEN $7 THEN $9 ELSE n.import_id END
          FROM unnest($1::uuid[], $2::date[], $3::date[], $4::bool[]) AS again (id, due_on, send_by, forward)
          WHERE n.id = again.id AND n.superseded_at IS NOT NULL
-           AND n.state IN ('superseded', 'pending', 'held', 'ambiguous')
+           AND n.state IN ('superseded', 'pending', 'held', 'ambiguous', 'sent', 'failed')
          RETURNING n.id, n.held_reason IS NOT NULL AS \"by_person!\"",
         &ids,
         &due_ons,

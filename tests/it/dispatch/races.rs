@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use super::holder;
 use crate::support::postbox::{
-    Postbox,
+    Postbox, in_days,
     mailer::{Point, Reply, Stop, deferred, lost, not_sent, rejected},
     verbs::{Event, NEW_ADDRESS},
 };
@@ -169,4 +169,51 @@ async fn a_message_taken_without_a_reply_stays_the_only_one_when_the_date_comes_
     post.dispatch().await;
     assert_eq!(post.mailer.taken_by(), [holder(0)]);
     post.check().await;
+}
+
+/// Two copies, of which the first is in flight when its permit is paused. Says what the other one is after that, once
+/// `meanwhile` happened and the pause is lifted.
+async fn pause_in_flight(post: &Postbox, reply: Option<Reply>, meanwhile: Option<Event>) -> String {
+    let permit = post.permit_with(&holder(0), in_days(30), &["agent@x.example"]).await;
+    let mut stop = post.mailer.stop(&holder(0), Point::BeforeFinal);
+    post.mailer.reply_to_all(reply);
+    let replica = post.replica(1).await;
+    let pass = replica.begin_once();
+    stop.arrived().await;
+    post.happen(Event::Pause, permit, &holder(0)).await;
+    stop.release();
+    pass.done().await;
+    replica.leave().await;
+    post.mailer.reply_to_all(None);
+    assert_eq!(post.first_copy_to("agent@x.example").await.end(), "superseded paused");
+    if let Some(event) = meanwhile {
+        post.happen(event, permit, &holder(0)).await;
+    }
+    post.correct(permit, |p| p.notices_paused_until = None).await;
+    post.first_copy_to("agent@x.example").await.end()
+}
+
+#[tokio::test]
+async fn what_came_of_a_copy_in_flight_does_not_keep_the_others_back_when_the_pause_ends() {
+    for (reply, taken) in [(None, 2), (Some(rejected()), 1), (Some(lost()), 1)] {
+        let post = Postbox::open().await;
+        assert_eq!(pause_in_flight(&post, reply, None).await, "pending");
+        post.dispatch().await;
+        assert_eq!(post.mailer.taken_by().len(), taken);
+        // Nobody would look for the one that failed under a notice that is not owed.
+        let superseded = "SELECT count(*) FROM notices WHERE superseded_at IS NOT NULL AND notice_type = 'expires-30d'";
+        assert_eq!(post.count(superseded).await, 0);
+        post.check().await;
+    }
+}
+
+#[tokio::test]
+async fn who_was_told_in_flight_and_moved_during_the_pause_is_not_told_again() {
+    for reply in [None, Some(Reply::TakeAndLose)] {
+        let post = Postbox::open().await;
+        assert_eq!(pause_in_flight(&post, reply, Some(Event::Readdress)).await, "pending");
+        post.dispatch().await;
+        assert_eq!(post.mailer.taken_by(), ["agent@x.example".to_owned(), holder(0)]);
+        post.check().await;
+    }
 }

@@ -237,12 +237,10 @@ fn a_pause_includes_its_last_day_and_what_it_ended_comes_back_after_it() {
         rows[4] = row(&paused, "expires-7d", NoticeState::Superseded, Some(reason));
         assert_eq!(judged(&paused, &rows, "2026-12-27", None), [""; 0], "{reason}");
     }
-    // Nobody knows of this copy, so it stays as it is; but its notice is owed again, with the copies to others.
-    rows[4] = row(&paused, "expires-7d", NoticeState::Ambiguous, Some(ReasonCode::Paused));
-    assert_eq!(judged(&paused, &rows, "2026-12-27", None), ["revive expires-7d"]);
-    for state in [NoticeState::Sent, NoticeState::Failed] {
+    // A copy was in flight, and stays what it became; but its notice is owed again, with the copies to others.
+    for state in [NoticeState::Ambiguous, NoticeState::Sent, NoticeState::Failed] {
         rows[4] = row(&paused, "expires-7d", state, Some(ReasonCode::Paused));
-        assert_eq!(judged(&paused, &rows, "2026-12-27", None), [""; 0], "{state}");
+        assert_eq!(judged(&paused, &rows, "2026-12-27", None), ["revive expires-7d"], "{state}");
     }
 }
 

@@ -219,11 +219,11 @@ fn is_open(row: &Known) -> bool {
     (row.state == "pending" || row.state == "held") && row.ended.is_none()
 }
 
-/// Superseded because the permit changed, and nothing sent or decided about it.
+/// Superseded because the permit changed, and nothing decided about it.
 fn may_be_revived(row: &Known) -> bool {
     let can_end = ["period_changed", "not_active", "paused", "archived", "step_removed", "not_owed"];
-    let unsent = ["superseded", "pending", "held", "ambiguous"].contains(&row.state);
-    unsent && row.ended.is_some_and(|reason| can_end.contains(&reason))
+    let undecided = ["superseded", "pending", "held", "ambiguous", "sent", "failed"].contains(&row.state);
+    undecided && row.ended.is_some_and(|reason| can_end.contains(&reason))
 }
 
 /// What becomes of one open row because the permit, the schedule or the day changed.

@@ -1,4 +1,4 @@
-//! The processes that send, and what becomes of them.
+//! The processes that send and scan, and what becomes of them.
 
 use std::{
     fmt,
@@ -9,37 +9,45 @@ use chrono::TimeDelta;
 use fastrand::Rng;
 use nix::sys::signal::Signal;
 
-use super::weather;
+use super::{settings::Settings, truth, turning_up, weather};
 use crate::support::{
-    dispatching::{Dispatching, Role},
+    dispatching::{CUT_OFF, Dispatching, Role},
     postbox::{
         Postbox,
         proxy::{Commits, Proxy},
+        until,
     },
     smtp_server::SmtpServer,
 };
 
 const TICK: Duration = Duration::from_millis(100);
+/// Most ticks between two waves of permits that are due, each with a scan of all processes at once.
+const WAVES: u32 = 5;
+/// How long a process that is stopped may go on with what is in flight.
+const STOP_LIMIT: Duration = Duration::from_secs(3);
+
+/// A connection that hangs is given up by then, by its client or by the database.
+const HANG: Duration = Duration::from_secs(40);
 
 /// What was done.
 #[derive(Debug, Default)]
 pub struct Count {
     killed: u32,
     stopped: u32,
+    terminated: u32,
+    /// Processes that ended because their input did.
     ended: u32,
     backends: i64,
     answers: usize,
-    /// Processes that ended although nobody asked them to.
-    fell: u32,
+    /// What processes did that they must not.
+    pub faults: Vec<String>,
 }
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} killed, {} stopped, {} ended, {} fell by themselves, {} backends, {} answers lost or late",
-            self.killed, self.stopped, self.ended, self.fell, self.backends, self.answers
-        )
+        let Self { killed, stopped, terminated, ended, backends, answers, .. } = self;
+        let cuts = *backends + *answers as i64;
+        write!(f, "{killed} crashes, {stopped} stops, {terminated} terms, {ended} ends, {cuts} cuts")
     }
 }
 
@@ -51,24 +59,69 @@ struct Ship {
     proxy_holds: bool,
 }
 
+/// One that was told to end, and takes its time.
+struct Leaving {
+    ship: Ship,
+    how: &'static str,
+}
+
 pub struct Fleet<'p> {
     post: &'p Postbox,
     server: &'p SmtpServer,
+    settings: &'p Settings,
     ships: Vec<Ship>,
+    leaving: Vec<Leaving>,
     random: Rng,
     count: Count,
     ticks: u32,
+    /// Permits that are still to turn up.
+    to_come: usize,
+    next_wave: u32,
+    /// When a COMMIT was kept back last. Its connection hangs for long after, and so do those who wait for its locks.
+    held_at: Option<Instant>,
 }
 
 impl<'p> Fleet<'p> {
-    pub async fn start(post: &'p Postbox, server: &'p SmtpServer, size: usize, mut random: Rng) -> Self {
-        let mut ships = Vec::new();
+    pub async fn start(
+        post: &'p Postbox,
+        server: &'p SmtpServer,
+        settings: &'p Settings,
+        to_come: usize,
+        mut random: Rng,
+    ) -> Self {
+        let size = random.usize(3..6);
+        let (ships, leaving, count) = Default::default();
+        let mut fleet = Self {
+            post,
+            server,
+            settings,
+            ships,
+            leaving,
+            random,
+            count,
+            ticks: 0,
+            to_come,
+            next_wave: 0,
+            held_at: None,
+        };
         for _ in 0..size {
-            let proxy = Proxy::to(&post.url);
-            let child = launch(post, server, &proxy, &mut random).await;
-            ships.push(Ship { child, proxy, stopped_until: None, proxy_holds: false });
+            let ship = fleet.launch(Proxy::to(&post.url)).await;
+            fleet.ships.push(ship);
         }
-        Self { post, server, ships, random, count: Count::default(), ticks: 0 }
+        fleet
+    }
+
+    async fn launch(&mut self, proxy: Proxy) -> Ship {
+        let role = Role {
+            way: proxy.url.clone(),
+            senders: self.settings.senders(&mut self.random),
+            lease: Duration::from_secs(self.random.u64(3..5)),
+            loiter: self.settings.loiter(),
+            stop_limit: STOP_LIMIT,
+            ..Role::with_slow_server(self.post, self.server)
+        };
+        let child = Dispatching::start(&role).await;
+        Ship { child, proxy, stopped_until: None, proxy_holds: false }
     }
 
     /// A little later something else is wrong.
@@ -88,6 +141,11 @@ impl<'p> Fleet<'p> {
         for number in 0..self.ships.len() {
             self.hit(number).await;
         }
+        self.see_off();
+        if self.ticks >= self.next_wave {
+            self.next_wave = self.ticks + self.random.u32(1..=WAVES);
+            self.wave().await;
+        }
         match self.random.u8(0..20) {
             0..2 => self.kill_backends().await,
             2 => self.post.clock.advance(TimeDelta::minutes(self.random.i64(1..60))),
@@ -102,14 +160,13 @@ impl<'p> Fleet<'p> {
                 ship.child.signal(Signal::SIGCONT);
                 ship.stopped_until = None;
             } else if self.random.u8(0..50) == 0 {
-                self.count.killed += 1;
-                self.replace(number, true).await;
+                self.kill(number).await;
             }
             return;
         }
         if ship.child.has_ended() {
-            self.count.fell += 1;
-            self.replace(number, true).await;
+            self.count.faults.push("a process ended although nobody had asked it to".to_owned());
+            self.kill(number).await;
             return;
         }
         if ship.proxy_holds {
@@ -117,42 +174,87 @@ impl<'p> Fleet<'p> {
             ship.proxy_holds = false;
         }
         match self.random.u8(0..60) {
-            0..2 => {
-                self.count.killed += 1;
-                self.replace(number, true).await;
-            }
-            2 => {
-                self.count.ended += 1;
-                self.replace(number, false).await;
-            }
-            3..5 => {
-                let pause = Duration::from_millis(self.random.u64(50..4000));
+            0..2 => self.kill(number).await,
+            2 => self.tell_to_end(number, Told::BySignal).await,
+            3 if self.random.bool() => self.tell_to_end(number, Told::ByInput).await,
+            3..6 => {
+                // Some longer than any lease.
+                let pause = Duration::from_millis(self.random.u64(50..6000));
                 ship.child.signal(Signal::SIGSTOP);
                 ship.stopped_until = Some(Instant::now() + pause);
                 self.count.stopped += 1;
             }
-            5..8 => ship.proxy.let_commits(Commits::LoseNextAnswer),
+            6..9 => ship.proxy.let_commits(Commits::LoseNextAnswer),
             // Seldom: all who share the connection wait for a long time.
-            8 if self.random.u8(0..3) == 0 => {
+            9 if self.random.u8(0..3) == 0 => {
                 ship.proxy
                     .let_commits(*self.random.choice(&[Commits::KeepBack, Commits::KeepAnswersBack]).expect("some"));
                 ship.proxy_holds = true;
+                self.held_at = Some(Instant::now());
             }
             _ => {}
         }
     }
 
-    /// Ends this process, killed or in order, and starts another.
-    async fn replace(&mut self, number: usize, killed: bool) {
+    /// Kills this process, and starts another.
+    async fn kill(&mut self, number: usize) {
+        self.count.killed += 1;
         let ship = self.ships.remove(number);
+        ship.child.kill();
+        self.count.answers += ship.proxy.caught();
+        let ship = self.launch(Proxy::to(&self.post.url)).await;
+        self.ships.insert(number, ship);
+    }
+
+    /// Starts another beside this one, which ends in its own time.
+    async fn tell_to_end(&mut self, number: usize, told: Told) {
+        let other = self.launch(Proxy::to(&self.post.url)).await;
+        let ship = std::mem::replace(&mut self.ships[number], other);
+        self.let_leave(ship, told);
+    }
+
+    fn let_leave(&mut self, mut ship: Ship, told: Told) {
         ship.proxy.let_commits(Commits::Pass);
-        if killed {
-            ship.child.kill();
-        } else {
-            ship.child.end().await;
+        let how = match told {
+            Told::BySignal => {
+                self.count.terminated += 1;
+                ship.child.signal(Signal::SIGTERM);
+                "SIGTERM"
+            }
+            Told::ByInput => {
+                self.count.ended += 1;
+                ship.child.close_input();
+                "the end of its input"
+            }
+        };
+        self.leaving.push(Leaving { ship, how });
+    }
+
+    /// Notes how those ended that did.
+    fn see_off(&mut self) {
+        for mut leaving in std::mem::take(&mut self.leaving) {
+            match leaving.ship.child.exit_status() {
+                None => self.leaving.push(leaving),
+                Some(status) => {
+                    self.count.answers += leaving.ship.proxy.caught();
+                    let something_hangs = self.held_at.is_some_and(|at| at.elapsed() < HANG);
+                    let was_cut_off = something_hangs && status.code() == Some(CUT_OFF);
+                    if !(status.success() || was_cut_off) {
+                        self.count.faults.push(format!("a process ended with {status} after {}", leaving.how));
+                    }
+                }
+            }
         }
-        let child = launch(self.post, self.server, &ship.proxy, &mut self.random).await;
-        self.ships.insert(number, Ship { child, proxy: ship.proxy, stopped_until: None, proxy_holds: false });
+    }
+
+    /// Permits turn up that are due, and everybody scans at once.
+    async fn wave(&mut self) {
+        let size = self.settings.wave().min(self.to_come);
+        self.to_come -= size;
+        turning_up(self.post, size).await;
+        for ship in &mut self.ships {
+            ship.child.scan();
+        }
     }
 
     async fn kill_backends(&mut self) {
@@ -162,30 +264,43 @@ impl<'p> Fleet<'p> {
         self.count.backends += self.post.count(some).await;
     }
 
-    /// The end of the storm: half of the processes end in order, what stands still is killed.
+    /// The end of the storm: half of the processes are killed. Then all is well, and the rest is stopped in the midst
+    /// of its work, which must leave nothing ambiguous.
     pub async fn end(mut self) -> Count {
         self.server.behave([]);
-        for mut ship in self.ships.drain(..) {
+        for ship in std::mem::take(&mut self.ships) {
             ship.proxy.let_commits(Commits::Pass);
-            if ship.child.has_ended() {
-                self.count.fell += 1;
-            } else if ship.stopped_until.is_some() || self.random.bool() {
+            if ship.stopped_until.is_some() || self.random.bool() {
+                self.count.killed += 1;
                 ship.child.kill();
+                self.count.answers += ship.proxy.caught();
             } else {
-                ship.child.end().await;
+                self.ships.push(ship);
             }
-            self.count.answers += ship.proxy.caught();
+        }
+        if self.ships.is_empty() {
+            let ship = self.launch(Proxy::to(&self.post.url)).await;
+            self.ships.push(ship);
+        }
+        self.post.execute("UPDATE transport SET paused_until = NULL, fault = NULL, probe_token = NULL").await;
+        self.post.execute(truth::CALM).await;
+        self.to_come = self.to_come.max(self.settings.wave() * 2);
+        self.wave().await;
+        let begun = "SELECT count(*) FROM storm_log l, storm_calm c WHERE l.place = 'attempts' AND l.at > c.at";
+        until("something is sent in calm weather", async || self.post.count(begun).await > 4).await;
+        for ship in std::mem::take(&mut self.ships) {
+            self.let_leave(ship, Told::BySignal);
+        }
+        while !self.leaving.is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            self.see_off();
         }
         self.count
     }
 }
 
-async fn launch(post: &Postbox, server: &SmtpServer, proxy: &Proxy, random: &mut Rng) -> Dispatching {
-    let role = Role {
-        way: proxy.url.clone(),
-        senders: random.usize(1..4),
-        lease: Duration::from_secs(random.u64(2..4)),
-        ..Role::with_slow_server(post, server)
-    };
-    Dispatching::start(&role).await
+#[derive(Debug, Clone, Copy)]
+enum Told {
+    BySignal,
+    ByInput,
 }

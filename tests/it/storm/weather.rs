@@ -56,7 +56,8 @@ fn act(at: At, random: &mut Rng) -> Act {
         return match random.u8(0..4) {
             0 => Act::Cut,
             1 => Act::Reset,
-            2 => Act::Late(Duration::from_millis(random.u64(5..1200))),
+            // Less than half the shortest lease, so that what was written in time is read before its owner counts as lost.
+            2 => Act::Late(Duration::from_millis(random.u64(5..700))),
             _ => Act::SayThenCut(CLOSING),
         };
     }

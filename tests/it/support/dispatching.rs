@@ -7,7 +7,7 @@ use std::{
     env,
     io::{BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     sync::Arc,
     time::Duration,
 };
@@ -22,7 +22,9 @@ use permit_notifier::{
     config::AmbiguousPolicy,
     dispatch::DispatchRules,
     mail::{FileMailer, Mailer, smtp::Limits},
-    store::connect,
+    scan::{ScanRequest, ScanRules, pass::run_once},
+    shutdown::{Drained, Shutdown},
+    store::{connect, scans::Trigger},
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -36,6 +38,11 @@ pub use seams::{Seam, Wait};
 
 /// Set in a process that is to dispatch: its [`Role`].
 const ROLE: &str = "DISPATCH_CHILD";
+/// What it is told.
+const GO_ON: &str = "go on";
+const SCAN: &str = "scan";
+/// Its exit code when it stopped in order and could not finish what was in flight; `serve` says 1.
+pub const CUT_OFF: i32 = 3;
 /// What it prints once it is a member.
 const READY: &str = "child-dispatches";
 /// What it prints at its orderly end.
@@ -66,6 +73,10 @@ pub struct Role {
     pub now: DateTime<Utc>,
     /// Where its senders wait.
     pub wait: Option<Wait>,
+    /// So long at most its senders loiter at some seams, so that more is going on at each when something happens.
+    pub loiter: Duration,
+    /// How long a stop lasts before what is in flight is dropped.
+    pub stop_limit: Duration,
 }
 
 impl Role {
@@ -78,6 +89,8 @@ impl Role {
             rate: 0,
             now: post.clock.now(),
             wait: None,
+            loiter: Duration::ZERO,
+            stop_limit: Duration::from_secs(25),
         }
     }
 
@@ -94,6 +107,18 @@ impl Role {
     /// Two senders with mail by SMTP, and little patience.
     pub fn with_slow_server(post: &Postbox, server: &SmtpServer) -> Self {
         Self::of(post, Carrier::SlowServer(server.url()))
+    }
+
+    fn scan_rules(&self, replica: &Replica) -> ScanRules {
+        ScanRules {
+            direct_url: self.way.clone(),
+            clock: Arc::new(ManualClock::new(self.now)),
+            zone: chrono_tz::UTC,
+            window: None,
+            claim_limit: 0,
+            boot_id: replica.membership.boot_id(),
+            stop: replica.soft.clone(),
+        }
     }
 
     fn rules(&self, seams: &Arc<Seams>) -> DispatchRules {
@@ -157,8 +182,17 @@ impl Dispatching {
 
     /// Lets all senders go on, now and later.
     pub fn let_go(&mut self) {
+        self.tell(GO_ON).expect("to reach the child");
+    }
+
+    /// Has it scan once beside its dispatching; one that just died does not.
+    pub fn scan(&mut self) {
+        let _ = self.tell(SCAN);
+    }
+
+    fn tell(&mut self, what: &str) -> std::io::Result<()> {
         let input = self.child.stdin.as_mut().expect("its input");
-        input.write_all(b"go on\n").and_then(|()| input.flush()).expect("to reach the child");
+        writeln!(input, "{what}").and_then(|()| input.flush())
     }
 
     /// `kill -9`
@@ -169,13 +203,23 @@ impl Dispatching {
 
     /// Lets it end in order: what it has begun is finished.
     pub async fn end(mut self) {
-        drop(self.child.stdin.take());
+        self.close_input();
         self.hear(ENDED).await;
     }
 
-    /// Whether it ended although nobody asked it to.
+    /// Whether it ended, asked to or not.
     pub fn has_ended(&mut self) -> bool {
-        self.child.try_wait().expect("its standing").is_some()
+        self.exit_status().is_some()
+    }
+
+    /// How it ended, if it did.
+    pub fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("its standing")
+    }
+
+    /// Lets it end in order, in its own time.
+    pub fn close_input(&mut self) {
+        drop(self.child.stdin.take());
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -204,23 +248,53 @@ impl Drop for Dispatching {
     }
 }
 
-/// Not a test by itself: the role that [`Dispatching`] gives to this program.
+/// Not a test by itself: the role that [`Dispatching`] gives to this program. It stops as `serve` does, at SIGTERM or
+/// at the end of its input.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn child_dispatches_until_killed() {
     let Ok(role) = env::var(ROLE) else { return };
     let role: Role = serde_json::from_str(&role).expect("the role that the parent gave");
-    let seams = Arc::new(Seams::new(role.wait));
+    let shutdown = Shutdown::new();
+    shutdown.listen_for_signals().expect("the signals");
+    let seams = Arc::new(Seams::new(role.wait, role.loiter));
     let mut replica = Replica::start(role.rules(&seams)).await;
+    (replica.soft, replica.hard) = (shutdown.soft().clone(), shutdown.hard().clone());
     println!("{READY}");
-    replica.begin();
-    // The parent's end closes our input, should it die first.
-    let obey = tokio::task::spawn_blocking(move || {
-        for _ in std::io::stdin().lines().map_while(Result::ok) {
-            seams.let_go();
-        }
+    let dispatcher = replica.dispatcher.clone();
+    let (soft, hard) = (replica.soft.clone(), replica.hard.clone());
+    shutdown.spawn("dispatch", async move {
+        dispatcher.run(soft, hard).await;
+        Ok::<(), String>(())
     });
-    let _ = obey.await;
-    replica.leave().await;
+    let (scan, mut scans) = mpsc::unbounded_channel();
+    let rules = role.scan_rules(&replica);
+    shutdown.spawn("scan", async move {
+        let request = ScanRequest { scheduled_for: None, trigger: Trigger::Manual, as_of: None };
+        while let Some(Some(())) = rules.stop.run_until_cancelled(scans.recv()).await {
+            // One whose connection is cut is tried again by somebody else.
+            let _ = run_once(&rules, request).await;
+        }
+        Ok::<(), String>(())
+    });
+    // The parent's end closes our input, should it die first.
+    let stop = shutdown.clone();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines().map_while(Result::ok) {
+            match line.as_str() {
+                SCAN => drop(scan.send(())),
+                _ => seams.let_go(),
+            }
+        }
+        stop.stop();
+    });
+    shutdown.soft().cancelled().await;
+    let was_whole = !shutdown.has_failed();
+    let drained = shutdown.drain(role.stop_limit).await;
+    // As with `serve`, a database that is away does not change how it ended.
+    let _ = replica.part().await;
     println!("{ENDED}");
-    std::process::exit(0);
+    std::process::exit(match drained {
+        Drained::CutOff(_) if was_whole => CUT_OFF,
+        _ => i32::from(shutdown.has_failed()),
+    });
 }

@@ -180,13 +180,18 @@ impl Replica {
     }
 
     /// Stops and waits for the end of everything, the process row last.
-    pub async fn leave(mut self) {
+    pub async fn leave(self) {
+        self.part().await.expect("an orderly end");
+    }
+
+    /// The same; the database may be away.
+    pub async fn part(mut self) -> permit_notifier::store::Result<()> {
         self.soft.cancel();
         self.alive.cancel();
         while let Some(ended) = self.tasks.join_next().await {
             ended.expect("a task that ends well");
         }
-        self.membership.leave().await.expect("an orderly end");
+        self.membership.leave().await
     }
 
     /// Waits for the end of [`Replica::begin`] after a stop; the process lives on.

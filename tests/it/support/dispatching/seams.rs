@@ -1,8 +1,11 @@
 //! Places between two steps of a message at which the senders of a dispatching process wait.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use futures_util::future::{BoxFuture, FutureExt as _};
@@ -40,11 +43,17 @@ pub struct Wait {
 pub(super) struct Seams {
     wait: Option<Wait>,
     may_go: watch::Sender<bool>,
+    loiter: Duration,
 }
 
 impl Seams {
-    pub(super) fn new(wait: Option<Wait>) -> Self {
-        Self { wait, may_go: watch::Sender::new(false) }
+    pub(super) fn new(wait: Option<Wait>, loiter: Duration) -> Self {
+        Self { wait, may_go: watch::Sender::new(false), loiter }
+    }
+
+    /// How long to loiter at this seam, this time.
+    fn loiters(&self) -> Option<Duration> {
+        (!self.loiter.is_zero() && fastrand::u8(0..4) == 0).then(|| self.loiter.mul_f64(fastrand::f64()))
     }
 
     pub(super) fn let_go(&self) {
@@ -99,18 +108,35 @@ impl SeamSession {
         if self.comes_to(seam) {
             self.seams.wait(&envelope.recipient.to_string()).await;
         }
+        if let Some(pause) = self.seams.loiters() {
+            tokio::time::sleep(pause).await;
+        }
     }
 
     /// Asks `inner`, and waits before the first time.
     fn before_the_dot(&mut self, envelope: &Envelope, inner: &MayFinish) -> MayFinish {
         if !self.comes_to(Seam::BeforeTheDot) {
-            return inner.clone();
+            return self.loitering(inner);
         }
         let (seams, inner) = (Arc::clone(&self.seams), inner.clone());
         let (recipient, waited) = (envelope.recipient.to_string(), AtomicBool::new(false));
         MayFinish::new(move || {
             if !waited.swap(true, Ordering::SeqCst) {
                 block_in_place(|| Handle::current().block_on(seams.wait(&recipient)));
+            }
+            inner.ask()
+        })
+    }
+}
+
+impl SeamSession {
+    /// Asks `inner`, now and then only after a while.
+    fn loitering(&self, inner: &MayFinish) -> MayFinish {
+        let Some(pause) = self.seams.loiters() else { return inner.clone() };
+        let (inner, loitered) = (inner.clone(), AtomicBool::new(false));
+        MayFinish::new(move || {
+            if !loitered.swap(true, Ordering::SeqCst) {
+                block_in_place(|| std::thread::sleep(pause));
             }
             inner.ask()
         })

@@ -89,7 +89,7 @@ impl Postbox {
         let copied = sqlx::raw_sql(AssertSqlSafe(format!(
             "BEGIN;
              CREATE TEMPORARY TABLE made ON COMMIT DROP AS
-                 SELECT p.id AS like_permit, gen_random_uuid() AS permit, to_char(i, 'FM000') AS number
+                 SELECT p.id AS like_permit, gen_random_uuid() AS permit, lpad(i::text, greatest(3, length(i::text)), '0') AS number
                  FROM permits p, generate_series(1, {count} - 1) AS i;
              CREATE TEMPORARY TABLE owed ON COMMIT DROP AS
                  SELECT m.*, n.id AS like_notice, gen_random_uuid() AS notice,

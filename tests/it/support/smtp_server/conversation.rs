@@ -216,7 +216,7 @@ impl Conversation {
             message.extend_from_slice(line.strip_prefix(b".").unwrap_or(&line));
         }
         self.shared.hear(self.number, ".", self.encrypted);
-        if !self.shared.behaviour.final_reply.is_zero() {
+        if !self.shared.behaviour.final_reply.is_zero() && !self.shared.hurries.load(Ordering::SeqCst) {
             self.flush().await?;
             precisely(self.shared.behaviour.final_reply).await;
         }

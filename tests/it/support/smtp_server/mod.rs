@@ -15,7 +15,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -118,6 +118,8 @@ pub(super) struct Shared {
     hasty: AtomicUsize,
     released: watch::Sender<bool>,
     live: Mutex<Vec<mpsc::UnboundedSender<Poke>>>,
+    /// Keeps nobody waiting for the reply to the dot any more.
+    hurries: AtomicBool,
 }
 
 /// Something to say to a client that asked nothing.
@@ -151,6 +153,7 @@ impl SmtpServer {
             hasty: AtomicUsize::new(0),
             released: watch::Sender::new(false),
             live: Mutex::default(),
+            hurries: AtomicBool::new(false),
         });
         let stop = watch::Sender::new(false);
         let (tell, told) = std::sync::mpsc::channel();
@@ -179,6 +182,11 @@ impl SmtpServer {
     /// From now on it does what `rules` say, and nothing of what it was told before.
     pub fn behave(&self, rules: impl IntoIterator<Item = Rule>) {
         *self.shared.rules.lock().unwrap() = rules.into_iter().collect();
+    }
+
+    /// From now on it answers the dot at once.
+    pub fn hurry(&self) {
+        self.shared.hurries.store(true, Ordering::SeqCst);
     }
 
     /// Lets everything go on that a script has stalled, now and later.

@@ -59,6 +59,15 @@ struct Ship {
     proxy_holds: bool,
 }
 
+impl Ship {
+    /// Lets it go on if it stopped itself.
+    fn go_on(&mut self) {
+        if self.child.stands_still() {
+            self.child.signal(Signal::SIGCONT);
+        }
+    }
+}
+
 /// One that was told to end, and takes its time.
 struct Leaving {
     ship: Ship,
@@ -155,6 +164,12 @@ impl<'p> Fleet<'p> {
 
     async fn hit(&mut self, number: usize) {
         let ship = &mut self.ships[number];
+        if ship.child.stands_still() {
+            // Some longer than any lease.
+            let pause = Duration::from_millis(self.random.u64(50..6000));
+            ship.stopped_until = Some(Instant::now() + pause);
+            self.count.stopped += 1;
+        }
         if let Some(until) = ship.stopped_until {
             if Instant::now() >= until {
                 ship.child.signal(Signal::SIGCONT);
@@ -177,8 +192,7 @@ impl<'p> Fleet<'p> {
             0..2 => self.kill(number).await,
             2 => self.tell_to_end(number, Told::BySignal).await,
             3 if self.random.bool() => self.tell_to_end(number, Told::ByInput).await,
-            3..6 => {
-                // Some longer than any lease.
+            4 => {
                 let pause = Duration::from_millis(self.random.u64(50..6000));
                 ship.child.signal(Signal::SIGSTOP);
                 ship.stopped_until = Some(Instant::now() + pause);
@@ -233,6 +247,7 @@ impl<'p> Fleet<'p> {
     /// Notes how those ended that did.
     fn see_off(&mut self) {
         for mut leaving in std::mem::take(&mut self.leaving) {
+            leaving.ship.go_on();
             match leaving.ship.child.exit_status() {
                 None => self.leaving.push(leaving),
                 Some(status) => {
@@ -282,12 +297,20 @@ impl<'p> Fleet<'p> {
             let ship = self.launch(Proxy::to(&self.post.url)).await;
             self.ships.push(ship);
         }
+        for ship in &mut self.ships {
+            ship.child.let_go();
+            ship.go_on();
+        }
         self.post.execute("UPDATE transport SET paused_until = NULL, fault = NULL, probe_token = NULL").await;
         self.post.execute(truth::CALM).await;
         self.to_come = self.to_come.max(self.settings.wave() * 2);
         self.wave().await;
         let begun = "SELECT count(*) FROM storm_log l, storm_calm c WHERE l.place = 'attempts' AND l.at > c.at";
-        until("something is sent in calm weather", async || self.post.count(begun).await > 4).await;
+        until("something is sent in calm weather", async || {
+            self.ships.iter_mut().for_each(Ship::go_on);
+            self.post.count(begun).await > 4
+        })
+        .await;
         for ship in std::mem::take(&mut self.ships) {
             self.let_leave(ship, Told::BySignal);
         }

@@ -14,8 +14,8 @@
 //! | where | instead | what the storm says |
 //! |---|---|---|
 //! | `judge` in `src/store/gate.rs` | `return GateAnswer::Open(0);` first | the gate opened for what had ended, was held or belonged to others |
-//! | `look` in the same | `alive: true` | an attempt was begun by a process that was dead for the others |
-//! | `may_finish` in `src/dispatch/membership.rs` | `MayFinish::new(\|\| true)` | a message was taken after its owner was lost |
+//! | `look` in the same | `alive: true` | in one storm of three: an attempt was begun by a process that was dead for the others; mostly its leases are free by then, and the gate refuses it for that |
+//! | `may_finish` in `src/dispatch/membership.rs` | `MayFinish::new(\|\| true)` | in three storms of four: a message was taken after its owner was lost |
 
 use crate::support::postbox::Postbox;
 

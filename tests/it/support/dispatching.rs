@@ -47,6 +47,8 @@ pub const CUT_OFF: i32 = 3;
 const READY: &str = "child-dispatches";
 /// What it prints at its orderly end.
 const ENDED: &str = "child-ended";
+/// What it prints before it stops itself at a seam.
+const STANDING: &str = "child-stands-still";
 /// What it prints when a sender waits at its seam, with the recipient behind it.
 const WAITS: &str = "child-waits-with ";
 
@@ -73,7 +75,8 @@ pub struct Role {
     pub now: DateTime<Utc>,
     /// Where its senders wait.
     pub wait: Option<Wait>,
-    /// So long at most its senders loiter at some seams, so that more is going on at each when something happens.
+    /// So long at most its senders loiter at some seams, so that more is going on at each when something happens; and
+    /// now and then the process stops itself there. Both until [`Dispatching::let_go`].
     pub loiter: Duration,
     /// How long a stop lasts before what is in flight is dropped.
     pub stop_limit: Duration,
@@ -210,6 +213,15 @@ impl Dispatching {
     /// Whether it ended, asked to or not.
     pub fn has_ended(&mut self) -> bool {
         self.exit_status().is_some()
+    }
+
+    /// Whether it stopped itself since this was asked last; then it wants a SIGCONT.
+    pub fn stands_still(&mut self) -> bool {
+        let mut stands = false;
+        while let Ok(line) = self.said.try_recv() {
+            stands |= line.contains(STANDING);
+        }
+        stands
     }
 
     /// How it ended, if it did.

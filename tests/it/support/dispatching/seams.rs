@@ -9,6 +9,7 @@ use std::{
 };
 
 use futures_util::future::{BoxFuture, FutureExt as _};
+use nix::sys::signal::{Signal, raise};
 use permit_notifier::{
     domain::attempt::Transport,
     mail::{Composed, Ended, Envelope, Mailer, MayFinish, Session, Transmitted},
@@ -16,7 +17,7 @@ use permit_notifier::{
 use serde::{Deserialize, Serialize};
 use tokio::{runtime::Handle, sync::watch, task::block_in_place};
 
-use super::WAITS;
+use super::{STANDING, WAITS};
 
 /// Between two steps of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +47,9 @@ pub(super) struct Seams {
     loiter: Duration,
 }
 
+/// Once so often a sender that loiters stops its whole process instead, until somebody lets it go on.
+const STANDS: u32 = 15;
+
 impl Seams {
     pub(super) fn new(wait: Option<Wait>, loiter: Duration) -> Self {
         Self { wait, may_go: watch::Sender::new(false), loiter }
@@ -54,6 +58,16 @@ impl Seams {
     /// How long to loiter at this seam, this time.
     fn loiters(&self) -> Option<Duration> {
         (!self.loiter.is_zero() && fastrand::u8(0..4) == 0).then(|| self.loiter.mul_f64(fastrand::f64()))
+    }
+
+    /// As with a debugger, a suspended machine or a full disk: nothing here runs any more.
+    fn may_stand(&self) -> bool {
+        let stands = !*self.may_go.borrow() && fastrand::u32(0..STANDS) == 0;
+        if stands {
+            println!("{STANDING}");
+            raise(Signal::SIGSTOP).expect("to stop ourselves");
+        }
+        stands
     }
 
     pub(super) fn let_go(&self) {
@@ -108,7 +122,9 @@ impl SeamSession {
         if self.comes_to(seam) {
             self.seams.wait(&envelope.recipient.to_string()).await;
         }
-        if let Some(pause) = self.seams.loiters() {
+        if let Some(pause) = self.seams.loiters()
+            && !self.seams.may_stand()
+        {
             tokio::time::sleep(pause).await;
         }
     }
@@ -133,9 +149,9 @@ impl SeamSession {
     /// Asks `inner`, now and then only after a while.
     fn loitering(&self, inner: &MayFinish) -> MayFinish {
         let Some(pause) = self.seams.loiters() else { return inner.clone() };
-        let (inner, loitered) = (inner.clone(), AtomicBool::new(false));
+        let (seams, inner, loitered) = (Arc::clone(&self.seams), inner.clone(), AtomicBool::new(false));
         MayFinish::new(move || {
-            if !loitered.swap(true, Ordering::SeqCst) {
+            if !loitered.swap(true, Ordering::SeqCst) && !seams.may_stand() {
                 block_in_place(|| std::thread::sleep(pause));
             }
             inner.ask()

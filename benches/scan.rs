@@ -15,7 +15,7 @@ use chrono::{NaiveDate, TimeZone, Utc};
 use permit_notifier::{
     clock::ManualClock,
     private_postgres::PrivatePostgres,
-    scan::{ScanReport, ScanRequest, ScanRules, pass::run_once},
+    scan::{PATIENCE, ScanReport, ScanRequest, ScanRules, pass::run_once},
     store::{
         PgConnection,
         connect::{Purpose, connect},
@@ -74,6 +74,7 @@ async fn measure(url: &str, size: i64) -> Result<Duration, Error> {
         window: None,
         claim_limit: 0,
         boot_id: Uuid::new_v4(),
+        patience: PATIENCE,
         stop: CancellationToken::new(),
     };
     // One completed scan, so that the look back is what it is every day.

@@ -21,7 +21,7 @@ use crate::{
         smtp::{Limits, SmtpMailer},
     },
     private_postgres::{PrivatePostgres, resolve_data_dir},
-    scan::{ScanRules, asked::Asked},
+    scan::{PATIENCE, ScanRules, asked::Asked},
     shutdown::Shutdown,
     store::{
         PgPool, StoreError,
@@ -227,6 +227,7 @@ impl<'d> App<'d> {
             window: self.config.send_window.clone(),
             claim_limit: self.config.scan_claim_limit.map_or(0, u64::from),
             boot_id,
+            patience: PATIENCE,
             stop: CancellationToken::new(),
         }
     }

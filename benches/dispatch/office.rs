@@ -11,7 +11,7 @@ use permit_notifier::{
     config::{AmbiguousPolicy, SmtpUrl},
     dispatch::{DispatchRules, Dispatcher, Member, Membership, TransportReport},
     mail::{self, SmtpMailer, smtp::Limits},
-    scan::{ScanRequest, ScanRules, pass::run_once},
+    scan::{PATIENCE, ScanRequest, ScanRules, pass::run_once},
     store::{
         PgConnection, PgPool,
         connect::{Purpose, connect, pool},
@@ -93,6 +93,7 @@ impl Office {
             window: None,
             claim_limit: 0,
             boot_id: Uuid::new_v4(),
+            patience: PATIENCE,
             stop: CancellationToken::new(),
         };
         let request = ScanRequest { scheduled_for: None, trigger: Trigger::Command, as_of: None };

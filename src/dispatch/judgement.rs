@@ -90,6 +90,15 @@ pub(super) async fn probe_without_message(rules: &DispatchRules, seen: &Transpor
         session.withdraw().await;
     }
     session.close().await;
+    in_time(record_probe(rules, seen, probe, offered)).await
+}
+
+async fn record_probe(
+    rules: &DispatchRules,
+    seen: &TransportState,
+    probe: Uuid,
+    offered: std::result::Result<(), Ended>,
+) -> Result<()> {
     let mut connection = rules.pool.acquire().await?;
     match offered {
         Err(ended) if ended.transport_fault => {

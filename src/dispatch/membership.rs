@@ -18,7 +18,7 @@ use crate::{
     mail::MayFinish,
     store::{
         PgConnection, Result,
-        connect::{Purpose, connect},
+        connect::{Purpose, connect, in_time},
         leases::free_unknown,
         processes::{NewProcess, end_process, register_process, renew_process},
         transport::free_unknown_probe,
@@ -177,7 +177,7 @@ impl Membership {
     /// Marks an orderly end.
     pub async fn leave(&self) -> Result<()> {
         let mut connection = connect(&self.member.direct_url, Purpose::Work).await?;
-        end_process(&mut connection, self.boot_id()).await
+        in_time(end_process(&mut connection, self.boot_id())).await
     }
 
     fn life(&self) -> std::sync::MutexGuard<'_, Life> {

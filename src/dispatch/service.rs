@@ -17,7 +17,7 @@ use super::{
     sender::Sender,
     transport::TransportState,
 };
-use crate::store::{Result, stock::count_pending};
+use crate::store::{Result, connect::in_time, stock::count_pending};
 
 /// Sends for one process.
 #[derive(Debug, Clone)]
@@ -55,8 +55,7 @@ impl Dispatcher {
     ) -> Result<(Report, TransportReport)> {
         let once = Self { tally: Arc::default(), transport: Arc::default(), ..self.clone() };
         once.send_all(Stay::UntilDone, &soft, hard).await?;
-        let mut connection = once.rules.pool.acquire().await?;
-        let left = count_pending(&mut connection).await?;
+        let left = in_time(async { count_pending(&mut *once.rules.pool.acquire().await?).await }).await?;
         Ok((once.tally.report(left.unsigned_abs()), once.transport.report()))
     }
 

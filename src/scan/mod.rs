@@ -7,7 +7,7 @@ pub mod schedule;
 pub mod supervisor;
 pub mod ticker;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
@@ -29,6 +29,9 @@ use crate::{
     },
 };
 
+/// Longest time for one step of a scan, which is a search or a batch. The database ends a statement after five minutes.
+pub const PATIENCE: Duration = Duration::from_mins(10);
+
 /// What every scan of this process goes by.
 #[derive(Debug, Clone)]
 pub struct ScanRules {
@@ -44,6 +47,8 @@ pub struct ScanRules {
     pub claim_limit: u64,
     /// This process.
     pub boot_id: Uuid,
+    /// A connection that says nothing for so long about one step is dead; usually [`PATIENCE`].
+    pub patience: Duration,
     /// Asks a scan to end between two batches.
     pub stop: CancellationToken,
 }

@@ -22,9 +22,9 @@ use crate::{
         cases::{Case, Hold, Suppressed, load_cases, load_suppressed},
         claims::{self, Counts, Judged, Writing, follow_addresses, mailable, makes_pending},
         clock::database_now,
-        connect::{Purpose, connect},
+        connect::{Purpose, connect, in_time, within},
         memory,
-        owing::{Sight, find_candidates},
+        owing::{Candidates, Sight, find_candidates},
         permit_types::{Schedules, keep_schedules, load_schedules},
         scan_lock::ScanLock,
         scans::{self, NewScan, ScanOutcome},
@@ -103,9 +103,12 @@ fn new_scan(rules: &ScanRules, request: ScanRequest, database_now: chrono::DateT
 
 async fn record_held_elsewhere(rules: &ScanRules, request: ScanRequest) -> Result<ScanReport> {
     let mut connection = connect(&rules.direct_url, Purpose::Work).await?;
-    let scan = new_scan(rules, request, database_now(&mut connection).await?);
-    scans::record_try(&mut connection, &scan, ScanOutcome::HeldElsewhere).await?;
-    Ok(report(&scan, ScanOutcome::HeldElsewhere, Counts::default()))
+    let recorded = async {
+        let scan = new_scan(rules, request, database_now(&mut connection).await?);
+        scans::record_try(&mut connection, &scan, ScanOutcome::HeldElsewhere).await?;
+        Ok(report(&scan, ScanOutcome::HeldElsewhere, Counts::default()))
+    };
+    in_time(recorded).await
 }
 
 fn report(scan: &NewScan, outcome: ScanOutcome, counts: Counts) -> ScanReport {
@@ -118,22 +121,14 @@ async fn scan_with_lock(
     lock: &mut ScanLock,
     announce: impl FnOnce(Uuid) + Send,
 ) -> Result<ScanReport> {
-    let scan = new_scan(rules, request, database_now(lock.connection()).await?);
-    scans::abandon_others(lock.connection(), scan.id, scan.moment.now).await?;
-    if let Some(expected) = request.scheduled_for
-        && scans::is_met(lock.connection(), expected, scan.moment.now).await?
-    {
-        scans::record_try(lock.connection(), &scan, ScanOutcome::AlreadyDone).await?;
+    let (scan, begun) = in_time(begin(rules, request, lock.connection())).await?;
+    if !begun {
         return Ok(report(&scan, ScanOutcome::AlreadyDone, Counts::default()));
     }
-    scans::begin_scan(lock.connection(), &scan).await?;
     announce(scan.id);
     match claim_all(rules, &scan, lock).await {
         Ok(counts) => {
-            let ended = rules.moment(database_now(lock.connection()).await?, None).now;
-            scans::finish_scan(lock.connection(), scan.id, ScanOutcome::Completed, counts, None, ended).await?;
-            scans::notify_dispatchers(lock.connection()).await?;
-            metrics::scan_succeeded(ended.timestamp());
+            in_time(complete(rules, &scan, counts, lock.connection())).await?;
             Ok(report(&scan, ScanOutcome::Completed, counts))
         }
         Err(error) => {
@@ -143,40 +138,73 @@ async fn scan_with_lock(
     }
 }
 
+/// Writes that the scan runs, or that its time is met already.
+async fn begin(rules: &ScanRules, request: ScanRequest, connection: &mut PgConnection) -> Result<(NewScan, bool)> {
+    let scan = new_scan(rules, request, database_now(&mut *connection).await?);
+    scans::abandon_others(connection, scan.id, scan.moment.now).await?;
+    if let Some(expected) = request.scheduled_for
+        && scans::is_met(connection, expected, scan.moment.now).await?
+    {
+        scans::record_try(connection, &scan, ScanOutcome::AlreadyDone).await?;
+        return Ok((scan, false));
+    }
+    scans::begin_scan(connection, &scan).await?;
+    Ok((scan, true))
+}
+
+async fn complete(rules: &ScanRules, scan: &NewScan, counts: Counts, connection: &mut PgConnection) -> Result<()> {
+    let ended = rules.moment(database_now(&mut *connection).await?, None).now;
+    scans::finish_scan(connection, scan.id, ScanOutcome::Completed, counts, None, ended).await?;
+    scans::notify_dispatchers(connection).await?;
+    metrics::scan_succeeded(ended.timestamp());
+    Ok(())
+}
+
 /// Writes that a scan failed, on a fresh connection: the lock's own may be what failed. If that fails too, the
 /// next one to take the lock marks the row.
 async fn record_failure(rules: &ScanRules, scan: &NewScan, error: &str) {
     let scheduled_for = scan.scheduled_for.map(|at| at.to_rfc3339());
     tracing::error!(scheduled_for, lock = "acquired", outcome = "failed", "scan failed: {error}");
     metrics::scan_ended(ScanOutcome::Failed.as_str());
-    let Ok(mut connection) = connect(&rules.direct_url, Purpose::Work).await else { return };
-    let Ok(now) = database_now(&mut connection).await else { return };
-    let now = rules.moment(now, None).now;
-    let counts = Counts::default();
-    let written = scans::finish_scan(&mut connection, scan.id, ScanOutcome::Failed, counts, Some(error), now).await;
-    if let Err(error) = written {
+    let written = async {
+        let mut connection = connect(&rules.direct_url, Purpose::Work).await?;
+        let now = rules.moment(database_now(&mut connection).await?, None).now;
+        let counts = Counts::default();
+        scans::finish_scan(&mut connection, scan.id, ScanOutcome::Failed, counts, Some(error), now).await
+    };
+    if let Err(error) = in_time(written).await {
         tracing::warn!("the failure of the scan could not be recorded: {error}");
     }
 }
 
 async fn claim_all(rules: &ScanRules, scan: &NewScan, lock: &mut ScanLock) -> Result<Counts> {
-    if memory::went_back(lock.connection()).await? {
-        memory::hold_pending(lock.connection(), scan.moment.now).await?;
-    }
-    let sight = sight(rules, scan, lock.connection()).await?;
-    let candidates = find_candidates(lock.connection(), sight).await?;
-    let hold = reason_to_hold(rules, scan, lock.connection(), &candidates.permits).await?;
+    let (candidates, hold) = within(rules.patience, search(rules, scan, lock.connection())).await?;
     let mut counts = Counts { already_claimed: candidates.already, ..Counts::default() };
     for batch in candidates.permits.chunks(BATCH) {
         if rules.stop.is_cancelled() {
             return Err(StoreError::Stopping);
         }
-        counts += claim_batch(rules, scan, lock, batch, hold).await?;
+        counts += within(rules.patience, claim_batch(rules, scan, lock, batch, hold)).await?;
     }
     for batch in candidates.unserved.chunks(BATCH) {
-        serve_batch(rules, scan, lock, batch, hold).await?;
+        within(rules.patience, serve_batch(rules, scan, lock, batch, hold)).await?;
     }
     Ok(counts)
+}
+
+/// Finds what may be owed, and why what is claimed of it is held, if it is.
+async fn search(
+    rules: &ScanRules,
+    scan: &NewScan,
+    connection: &mut PgConnection,
+) -> Result<(Candidates, Option<ReasonCode>)> {
+    if memory::went_back(connection).await? {
+        memory::hold_pending(connection, scan.moment.now).await?;
+    }
+    let sight = sight(rules, scan, connection).await?;
+    let candidates = find_candidates(connection, sight).await?;
+    let hold = reason_to_hold(rules, scan, connection, &candidates.permits).await?;
+    Ok((candidates, hold))
 }
 
 /// What a scan looks at, given what was looked at before.

@@ -10,6 +10,7 @@ use super::{ScanReport, ScanRequest, ScanRules, pass::run_once, schedule::ScanSc
 use crate::store::{
     PgPool, Result,
     clock::database_now,
+    connect::in_time,
     scans::{Setbacks, Trigger, is_met, keep_scan_schedule, setbacks},
 };
 
@@ -34,6 +35,13 @@ pub async fn run(rules: ScanRules, schedule: ScanSchedule, pool: PgPool, poke: A
 
 /// Scans if the last expected time is not met and its last try is long enough ago.
 pub async fn scan_if_due(rules: &ScanRules, schedule: &ScanSchedule, pool: &PgPool) -> Result<Option<ScanReport>> {
+    let Some(expected) = in_time(due(rules, schedule, pool)).await? else { return Ok(None) };
+    let request = ScanRequest { scheduled_for: Some(expected), trigger: Trigger::Schedule, as_of: None };
+    run_once(rules, request).await.map(Some)
+}
+
+/// The last expected time, if it is to be scanned for now.
+async fn due(rules: &ScanRules, schedule: &ScanSchedule, pool: &PgPool) -> Result<Option<DateTime<Utc>>> {
     let mut connection = pool.acquire().await?;
     let now = rules.clock.business(database_now(&mut *connection).await?);
     keep_scan_schedule(&mut connection, schedule.expression(), schedule.zone().name(), now).await?;
@@ -41,12 +49,8 @@ pub async fn scan_if_due(rules: &ScanRules, schedule: &ScanSchedule, pool: &PgPo
     if is_met(&mut connection, expected, now).await? {
         return Ok(None);
     }
-    if setbacks(&mut connection, expected).await?.waits_at(now) {
-        return Ok(None);
-    }
-    drop(connection);
-    let request = ScanRequest { scheduled_for: Some(expected), trigger: Trigger::Schedule, as_of: None };
-    run_once(rules, request).await.map(Some)
+    let waits = setbacks(&mut connection, expected).await?.waits_at(now);
+    Ok((!waits).then_some(expected))
 }
 
 impl Setbacks {

@@ -92,16 +92,28 @@ async fn open(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
         .map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))?
 }
 
-/// How long a connection that comes back may take to say that it is clean.
-const RELEASE_LIMIT: Duration = Duration::from_secs(5);
+/// How long a connection that is given back may take to say that it is clean.
+pub(super) const RELEASE_LIMIT: Duration = Duration::from_secs(5);
 /// Longest time for a few short statements: a connection that says nothing for so long is dead.
 const ANSWER_LIMIT: Duration = Duration::from_secs(15);
 
 /// Does `work`, a few short statements, or gives it up with its connection when nothing is answered: no connection may
 /// hold its user up for ever.
-pub async fn in_time<T>(work: impl Future<Output = super::Result<T>>) -> super::Result<T> {
-    let done = tokio::time::timeout(ANSWER_LIMIT, Box::pin(work)).await;
-    done.map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))?
+pub fn in_time<T>(work: impl Future<Output = super::Result<T>>) -> impl Future<Output = super::Result<T>> {
+    within(ANSWER_LIMIT, work)
+}
+
+/// The same for work that may take longer.
+pub fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = super::Result<T>>,
+) -> impl Future<Output = super::Result<T>> {
+    // Boxed at once: callers would else carry it as many times as it is passed on.
+    let work = Box::pin(work);
+    async move {
+        let done = tokio::time::timeout(limit, work).await;
+        done.map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))?
+    }
 }
 
 /// A pool of `size` connections for short transactions; connects when first used.

@@ -8,7 +8,7 @@ use sqlx::{Connection, PgConnection, Postgres, Transaction};
 use super::{
     Result,
     claims::Authority,
-    connect::{Purpose, connect},
+    connect::{Purpose, RELEASE_LIMIT, connect, in_time},
 };
 
 /// Key of the lock, the same for every version.
@@ -25,9 +25,8 @@ impl ScanLock {
     /// Opens a connection and tries to take the lock; `None` if another session holds it.
     pub async fn try_take(url: &str) -> Result<Option<Self>> {
         let mut connection = connect(url, Purpose::Scan).await?;
-        let had = sqlx::query_scalar!(r#"SELECT pg_try_advisory_lock($1) AS "had!""#, LOCK)
-            .fetch_one(&mut connection)
-            .await?;
+        let taking = sqlx::query_scalar!(r#"SELECT pg_try_advisory_lock($1) AS "had!""#, LOCK);
+        let had = in_time(async { Ok(taking.fetch_one(&mut connection).await?) }).await?;
         if had {
             return Ok(Some(Self { connection, authority: Authority::new() }));
         }
@@ -46,10 +45,13 @@ impl ScanLock {
     }
 
     /// Gives the lock back and closes the connection. Closing alone would do, but the server does it in its own
-    /// time, and whoever comes right after would find the lock held.
+    /// time, and whoever comes right after would find the lock held. A connection that says nothing is dropped.
     pub async fn release(mut self) {
         let unlocked = sqlx::query_scalar!(r#"SELECT pg_advisory_unlock($1) AS "had!""#, LOCK);
-        let _ = unlocked.fetch_one(&mut self.connection).await;
-        let _ = self.connection.close().await;
+        let _ = tokio::time::timeout(RELEASE_LIMIT, async {
+            let _ = unlocked.fetch_one(&mut self.connection).await;
+            let _ = self.connection.close().await;
+        })
+        .await;
     }
 }

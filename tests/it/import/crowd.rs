@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use permit_notifier::clock::ManualClock;
-use permit_notifier::scan::{ScanRequest, ScanRules, pass::run_once};
+use permit_notifier::scan::{PATIENCE, ScanRequest, ScanRules, pass::run_once};
 use permit_notifier::store::scans::Trigger;
 use sqlx::{AssertSqlSafe, Connection};
 use tokio_util::sync::CancellationToken;
@@ -57,6 +57,7 @@ async fn an_import_beside_a_scan_neither_blocks_it_nor_doubles_a_notice() {
             window: None,
             claim_limit: 0,
             boot_id: Uuid::now_v7(),
+            patience: PATIENCE,
             stop: CancellationToken::new(),
         };
         let request = ScanRequest { scheduled_for: None, trigger: Trigger::Manual, as_of: None };

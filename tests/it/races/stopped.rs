@@ -13,7 +13,7 @@ use nix::{
 };
 use permit_notifier::{
     clock::ManualClock,
-    scan::{ScanRules, pass::run_once},
+    scan::{PATIENCE, ScanRules, pass::run_once},
     store::scan_lock::ScanLock,
 };
 use tokio_util::sync::CancellationToken;
@@ -90,6 +90,7 @@ async fn child_scans_and_may_be_stopped() {
         window: None,
         claim_limit: 0,
         boot_id: Uuid::now_v7(),
+        patience: PATIENCE,
         stop: CancellationToken::new(),
     };
     match run_once(&rules, expected_at(now)).await {

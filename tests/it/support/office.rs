@@ -13,7 +13,7 @@ use permit_notifier::{
         schedule::{Schedule, Step},
         window::SendWindow,
     },
-    scan::{ScanReport, ScanRequest, ScanRules, pass::run_once},
+    scan::{PATIENCE, ScanReport, ScanRequest, ScanRules, pass::run_once},
     store::{
         Moment, Result,
         changes::{self, ChangeRules},
@@ -61,6 +61,7 @@ impl TestOffice {
             window: None,
             claim_limit: 0,
             boot_id: Uuid::now_v7(),
+            patience: PATIENCE,
             stop: CancellationToken::new(),
         };
         let pool = pool(&url, 12).expect("a pool");

@@ -6,6 +6,7 @@ mod changes;
 mod clock;
 mod commands;
 mod config;
+mod database_trouble;
 mod database_truth;
 mod dispatch;
 mod domain;

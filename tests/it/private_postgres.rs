@@ -44,7 +44,7 @@ async fn text(url: &str, query: &'static str) -> String {
     sqlx::query(query).fetch_one(&mut connection).await.expect("a row").get(0)
 }
 
-fn postmaster(dir: &TestDir) -> Pid {
+pub fn postmaster(dir: &TestDir) -> Pid {
     let pid_file = fs::read_to_string(dir.path().join("postgres/data/postmaster.pid")).expect("the server's pid file");
     Pid::from_raw(pid_file.lines().next().expect("a line").parse().expect("a number"))
 }

@@ -1,7 +1,6 @@
 //! The database goes away, or takes a COMMIT and does not say so.
 
 use chrono::TimeDelta;
-use permit_notifier::store::connect;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use super::holder;
@@ -29,10 +28,7 @@ async fn let_in(post: &Postbox, open: bool) {
 
 /// A replica of one sender whose every way to the database leads through the proxy.
 async fn behind(proxy: &Proxy, post: &Postbox) -> Replica {
-    let mut rules = post.rules(std::sync::Arc::new(post.mailer.clone()), 1);
-    rules.pool = connect::pool(&proxy.url, 8).unwrap();
-    rules.direct_url.clone_from(&proxy.url);
-    Replica::start(rules).await
+    Replica::start(post.rules_through(&proxy.url, std::sync::Arc::new(post.mailer.clone()), 1)).await
 }
 
 #[tokio::test]

@@ -27,12 +27,12 @@ use crate::{
 };
 
 /// The address of the holder with that number.
-fn holder(number: usize) -> String {
+pub fn holder(number: usize) -> String {
     format!("holder{number:03}@x.example")
 }
 
 /// Permits with a notice that is due, for holders from 0 on.
-async fn due(post: &Postbox, count: usize) {
+pub async fn due(post: &Postbox, count: usize) {
     for number in 0..count {
         post.permit(&holder(number)).await;
     }
@@ -42,7 +42,7 @@ fn by_smtp(url: &str, limits: Limits) -> Arc<dyn Mailer> {
     Arc::new(mailer(url, limits))
 }
 
-fn patient(server: &SmtpServer) -> Arc<dyn Mailer> {
+pub fn patient(server: &SmtpServer) -> Arc<dyn Mailer> {
     by_smtp(&server.url(), limits())
 }
 
@@ -52,7 +52,7 @@ fn hasty(server: &SmtpServer) -> Arc<dyn Mailer> {
 
 /// Every message in the ledger has an attempt of its own that admits it, with the same Message-ID, recipient and
 /// hash; every accepted attempt is in the ledger; nothing is there twice, but what was resolved and sent again.
-async fn agrees(post: &Postbox, server: &SmtpServer) {
+pub async fn agrees(post: &Postbox, server: &SmtpServer) {
     post.check_states().await;
     let copies = post.copies().await;
     let attempts = post.attempts().await;

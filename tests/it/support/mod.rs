@@ -4,6 +4,7 @@ pub mod api;
 pub mod cluster;
 pub mod dispatching;
 pub mod office;
+pub mod own_server;
 pub mod postbox;
 pub mod program;
 pub mod records;

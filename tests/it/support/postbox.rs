@@ -59,7 +59,11 @@ pub fn office() -> Arc<Office> {
 impl Postbox {
     /// A migrated database that writes down every change of a delivery's state.
     pub async fn open() -> Self {
-        let url = empty_database().await;
+        Self::at(empty_database().await).await
+    }
+
+    /// The same in the empty database at `url`.
+    pub async fn at(url: String) -> Self {
         migrate(&url).await.expect("a migrated database");
         let mut connection = PgConnection::connect(&url).await.expect("a connection");
         sqlx::raw_sql(world::RECORD_TRANSITIONS).execute(&mut connection).await.expect("the trigger");
@@ -104,6 +108,12 @@ impl Postbox {
             allowlist: None,
             policy: AmbiguousPolicy::Hold,
         }
+    }
+
+    /// The same with every way to the database leading through `url`.
+    pub fn rules_through(&self, url: &str, mailer: Arc<dyn Mailer>, concurrency: usize) -> DispatchRules {
+        let pool = connect::pool(url, 8).expect("a pool");
+        DispatchRules { pool, direct_url: url.to_owned(), ..self.rules(mailer, concurrency) }
     }
 
     /// A replica with that many senders and the scripted transport.
@@ -215,8 +225,13 @@ impl Running {
 }
 
 /// Looks again and again until `is_so`, for what has no channel to wait on.
-pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let limit = tokio::time::Instant::now() + Duration::from_secs(30);
+pub async fn until(what: &str, is_so: impl AsyncFnMut() -> bool) {
+    until_within(Duration::from_secs(30), what, is_so).await;
+}
+
+/// The same for what waits for limits of the product.
+pub async fn until_within(limit: Duration, what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let limit = tokio::time::Instant::now() + limit;
     while !is_so().await {
         assert!(tokio::time::Instant::now() < limit, "waited in vain until {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -15,7 +15,7 @@ use permit_notifier::{
         permits::{Contact, PermitData},
     },
 };
-use sqlx::{AssertSqlSafe, Connection};
+use sqlx::{AssertSqlSafe, Connection, SqlSafeStr};
 use uuid::Uuid;
 
 use super::{FOOD, Postbox, in_days};
@@ -180,12 +180,21 @@ impl Postbox {
         self.execute("UPDATE processes SET renewed_at = renewed_at - interval '1 hour' WHERE ended_at IS NULL").await;
     }
 
-    /// A statement without parameters in a session of its own.
+    /// What waits for its next try, such as after a gate that got no answer, is due at once.
+    pub async fn hurry(&self) {
+        self.execute(
+            "UPDATE deliveries SET next_attempt_at = created_at
+             WHERE state = 'pending' AND lease_token IS NULL AND next_attempt_at > created_at",
+        )
+        .await;
+    }
+
     /// The next pass may try the transport again, however short ago it failed.
     pub async fn breaker_lets_probe(&self) {
         self.execute("UPDATE transport SET paused_until = clock_timestamp() WHERE paused_until IS NOT NULL").await;
     }
 
+    /// A statement without parameters in a session of its own.
     pub async fn execute(&self, statement: &'static str) {
         sqlx::raw_sql(statement).execute(&mut self.session().await).await.expect("the statement");
     }
@@ -195,7 +204,7 @@ impl Postbox {
     }
 
     /// Begins a transaction in a session of its own that has run `statement`, which locks something.
-    pub async fn lock(&self, statement: &'static str) -> Lock {
+    pub async fn lock(&self, statement: impl SqlSafeStr) -> Lock {
         let mut session = self.session().await;
         sqlx::raw_sql("BEGIN").execute(&mut session).await.expect("a transaction");
         sqlx::raw_sql(statement).execute(&mut session).await.expect("the lock");

@@ -1,10 +1,14 @@
 //! Sessions of the database are ended all the time.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use permit_notifier::{scan::pass::run_once, store::scans::ScanOutcome};
+use permit_notifier::{
+    scan::pass::run_once,
+    store::{notify::wake_on_notify, scans::ScanOutcome},
+};
 use sqlx::AssertSqlSafe;
-use tokio::task::JoinSet;
+use tokio::{sync::Notify, task::JoinSet};
+use tokio_util::sync::CancellationToken;
 
 use super::{NOTICES, PARKED_SCANS, PATIENT, UNSENT, claimed, owing, scan_rules, sends_all};
 use crate::{
@@ -71,4 +75,31 @@ async fn a_dispatch_whose_sessions_are_ended_all_the_time_sends_everything_once(
     }
     assert!(killed > ROUNDS as i64 && post.count(UNSENT).await > 0, "{killed} were killed in the midst");
     sends_all(&post, &server, replica, DUE).await;
+}
+
+#[tokio::test]
+async fn a_listener_whose_session_is_ended_hears_again() {
+    let post = Postbox::open().await;
+    let (wake, stop) = (Arc::new(Notify::new()), CancellationToken::new());
+    let listening = {
+        let (url, wake, stop) = (post.url.clone(), Arc::clone(&wake), stop.clone());
+        JoinSet::from_iter([async move { wake_on_notify(&url, &wake, &stop).await }])
+    };
+    let hears = async || {
+        until("it hears", async || {
+            post.execute("NOTIFY deliveries_due").await;
+            tokio::time::timeout(Duration::from_millis(20), wake.notified()).await.is_ok()
+        })
+        .await;
+    };
+    hears().await;
+    let kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                WHERE datname = current_database() AND query LIKE 'LISTEN%'";
+    assert_eq!(post.count(kill).await, 1);
+    // That it was cut off is a poke too, and perhaps one was still waiting; the third can only be heard.
+    for _ in 0..3 {
+        hears().await;
+    }
+    stop.cancel();
+    listening.join_all().await;
 }

@@ -3,6 +3,7 @@
 //! claimed and sent once: the mail server's ledger says what the database says.
 
 mod cuts;
+mod dropped;
 mod killed;
 mod restarts;
 mod silent;

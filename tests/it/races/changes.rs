@@ -9,7 +9,10 @@ use permit_notifier::{
     },
 };
 
-use super::at_once;
+use sqlx::{Connection, PgConnection};
+use tokio::task::JoinSet;
+
+use super::{PARKED_SCAN, at_once, until};
 use crate::support::office::{TestOffice, by_hand};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -119,5 +122,27 @@ async fn bulk_renewals_and_edits_beside_scans_meet_no_deadlock_and_leave_everyth
     for permit in permits {
         assert_eq!(office.open(permit).await, [RENEWED]);
     }
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_scan_that_waited_for_a_change_that_was_rolled_back_claims_what_is_due() {
+    let office = TestOffice::new().await;
+    let permit = office.permit_expiring_in(91).await;
+    office.days_pass(1);
+    let mut session = PgConnection::connect(&office.url).await.expect("a connection");
+    let mut change = session.begin().await.expect("a transaction");
+    let rename = |p: &mut PermitData| "Bo Holder".clone_into(&mut p.holder_name);
+    changes::correct(&mut change, permit, None, rename, &office.change_rules()).await.expect("a correction");
+    let written: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM notices").fetch_one(&mut *change).await.expect("a count");
+    assert_eq!(written, 1, "the key stands in the transaction of the change");
+    let rules = office.rules.clone();
+    let scan = JoinSet::from_iter([async move { run_once(&rules, by_hand(None)).await }]);
+    until(&office, PARKED_SCAN).await;
+    change.rollback().await.expect("the end of the change");
+    let report = scan.join_all().await.pop().expect("a scan").expect("a scan");
+    assert_eq!((report.counts.claimed, report.counts.already_claimed), (1, 0));
+    assert_eq!(office.said(permit).await, ["expires-90d pending"]);
     office.close().await;
 }

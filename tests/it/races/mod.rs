@@ -1,6 +1,8 @@
 //! What happens at once, with real connections on real threads, and in real processes.
 
+mod asked_to_stop;
 mod changes;
+mod dropped;
 mod lost_lock;
 mod scans;
 mod stopped;

@@ -9,6 +9,7 @@ mod outages;
 mod phases;
 mod policy;
 mod rate;
+mod slow;
 mod stopped;
 
 use std::{

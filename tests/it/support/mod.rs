@@ -3,6 +3,7 @@
 pub mod api;
 pub mod cluster;
 pub mod dispatching;
+pub mod dropped;
 pub mod office;
 pub mod own_server;
 pub mod postbox;

@@ -1,0 +1,30 @@
+//! Work on a pooled connection that is dropped while it waits.
+
+use permit_notifier::store::connect;
+use sqlx::PgPool;
+
+use crate::support::{dropped::dropped_after, postbox::Postbox};
+
+async fn change(pool: &PgPool) -> Result<(), sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    sqlx::query("INSERT INTO saved VALUES (NULL)").execute(&mut *transaction).await?;
+    transaction.commit().await
+}
+
+#[tokio::test]
+async fn work_dropped_at_any_moment_takes_no_saved_change_with_it() {
+    const ROUNDS: usize = 150;
+    let post = Postbox::open().await;
+    post.execute("CREATE TABLE saved (number bigint)").await;
+    let pool = connect::pool(&post.url, 2).expect("a pool");
+    let mut whole = 0;
+    for round in 0..ROUNDS {
+        // BEGIN is among what it waits for.
+        whole += usize::from(dropped_after(round % 15, change(&pool)).await.is_some());
+        let saved = sqlx::query("INSERT INTO saved VALUES ($1)").bind(round as i64).execute(&pool).await;
+        saved.expect("a change that is saved");
+    }
+    assert!(whole > 0 && whole < ROUNDS, "{whole} came to their end");
+    assert_eq!(post.count("SELECT count(DISTINCT number) FROM saved").await, ROUNDS as i64);
+    pool.close().await;
+}

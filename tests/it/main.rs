@@ -10,6 +10,7 @@ mod database_trouble;
 mod database_truth;
 mod dispatch;
 mod domain;
+mod failure_cases;
 mod files;
 mod health;
 mod import;

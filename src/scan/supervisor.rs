@@ -23,6 +23,8 @@ const LONGEST_WAIT: TimeDelta = TimeDelta::minutes(15);
 pub async fn run(rules: ScanRules, schedule: ScanSchedule, pool: PgPool, poke: Arc<Notify>, stop: CancellationToken) {
     loop {
         tokio::select! {
+            // First, for a tick may have come too.
+            biased;
             () = stop.cancelled() => return,
             () = poke.notified() => {}
             () = tokio::time::sleep(WATCHDOG) => tracing::warn!("no tick for {} seconds", WATCHDOG.as_secs()),

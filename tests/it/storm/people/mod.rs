@@ -109,7 +109,7 @@ async fn choose(post: &Postbox, untouched: &mut Vec<Uuid>, random: &mut Rng) -> 
 fn was_done<T>(what: &str, result: Result<T, StoreError>) -> bool {
     match result {
         Ok(_) => true,
-        Err(StoreError::WrongState(_) | StoreError::BeingSent | StoreError::Invalid { .. }) => false,
+        Err(StoreError::WrongState { .. } | StoreError::BeingSent | StoreError::Invalid { .. }) => false,
         Err(error) => panic!("{what}: {error}"),
     }
 }

@@ -45,12 +45,15 @@ async fn nothing_is_lost_and_nothing_goes_twice() {
     let mut red = Vec::new();
     for seed in &settings.seeds {
         let differences = Box::pin(storm(*seed, &settings)).await;
+        // At once: the next storm may take long.
+        for difference in differences.iter().take(6) {
+            println!("{}", difference.story);
+        }
         if !differences.is_empty() {
-            let first: Vec<&str> = differences.iter().take(6).map(|difference| difference.story.as_str()).collect();
-            red.push(format!("STORM_SEED={seed}: {} differences:\n{}", differences.len(), first.join("\n")));
+            red.push(*seed);
         }
     }
-    assert!(red.is_empty(), "{}", red.join("\n\n"));
+    assert!(red.is_empty(), "red: {red:?}, each by STORM_SEED");
 }
 
 /// One storm and its one line; gives back what is wrong in the end. The seconds in the line are those at the end of the
@@ -117,9 +120,10 @@ async fn storm(seed: u64, settings: &Settings) -> Vec<truth::Difference> {
 /// Permits of which each has a notice that is due.
 async fn due(post: &Postbox, count: usize) -> Vec<Uuid> {
     post.permit("holder000@x.example").await;
-    post.more_of_the_same(count - count / 10).await;
-    // Some have copies that are sent at the same time.
-    for number in 0..count / 10 {
+    // Some have copies that are sent at the same time; each is recorded by itself, which takes its time.
+    let several = (count / 10).min(100);
+    post.more_of_the_same(count - several).await;
+    for number in 0..several {
         let contacts = [format!("agent{number}@x.example"), format!("owner{number}@x.example")];
         let contacts: Vec<&str> = contacts.iter().map(String::as_str).collect();
         post.permit_with(&format!("several{number}@x.example"), in_days(30), &contacts).await;
@@ -147,9 +151,10 @@ async fn turning_up(post: &Postbox, count: usize) {
 
 /// The server is well and nobody dies any more: scans once, and sends until nothing waits. Says in how many passes.
 async fn drain(post: &Postbox, server: &SmtpServer) -> usize {
-    post.age_processes().await;
     scan(post).await;
     for pass in 0..60 {
+        // Nobody lives between two passes, whatever the last one left when it took too long.
+        post.age_processes().await;
         people::actions::release_all(post).await;
         post.breaker_lets_probe().await;
         post.execute("UPDATE transport SET closed_at = closed_at - interval '1 hour'").await;
@@ -162,7 +167,7 @@ async fn drain(post: &Postbox, server: &SmtpServer) -> usize {
         let mailer = crate::smtp::mailer(&server.url(), crate::smtp::limits());
         // Whatever it does not end, the rules find.
         let sending = post.dispatch_with(Arc::new(mailer));
-        let _ = tokio::time::timeout(Duration::from_mins(1), sending).await;
+        let _ = tokio::time::timeout(Duration::from_mins(5), sending).await;
     }
     60
 }

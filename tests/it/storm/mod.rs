@@ -180,6 +180,7 @@ async fn scan(post: &Postbox) {
         window: None,
         claim_limit: 0,
         boot_id: Uuid::now_v7(),
+        patience: permit_notifier::scan::PATIENCE,
         stop: CancellationToken::new(),
     };
     let request = ScanRequest { scheduled_for: None, trigger: Trigger::Manual, as_of: None };

@@ -120,6 +120,7 @@ impl Role {
             window: None,
             claim_limit: 0,
             boot_id: replica.membership.boot_id(),
+            patience: permit_notifier::scan::PATIENCE,
             stop: replica.soft.clone(),
         }
     }

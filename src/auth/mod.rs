@@ -1,7 +1,5 @@
-//! Who may do what: the secrets that callers show, and what they are allowed.
+//! The secrets by which callers are known.
 
-pub mod scope;
 pub mod token;
 
-pub use scope::Scope;
 pub use token::{Token, TokenHash};

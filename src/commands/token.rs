@@ -9,8 +9,9 @@ use clap::{Args, Subcommand};
 use super::{date, say};
 use crate::{
     app::{App, Database},
-    auth::{Scope, Token},
+    auth::Token,
     config::Config,
+    domain::scope::Scope,
     domain::text::one_line,
     store::{
         changes::COMMAND,

@@ -12,6 +12,7 @@ pub mod permit;
 pub mod phase;
 pub mod recipient;
 pub mod schedule;
+pub mod scope;
 pub mod text;
 pub mod timetable;
 pub mod window;

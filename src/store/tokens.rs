@@ -5,7 +5,7 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Result, StoreError};
-use crate::auth::{Scope, TokenHash};
+use crate::domain::scope::Scope;
 
 /// A token as it is recorded; the token itself is nowhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct NewToken<'t> {
     /// What it may do.
     pub scope: Scope,
     /// SHA-256 of the token.
-    pub hash: TokenHash,
+    pub hash: [u8; 32],
     /// Its last characters.
     pub hint: &'t str,
     /// Last day on which it is taken.
@@ -68,7 +68,7 @@ pub async fn insert_token(executor: impl PgExecutor<'_>, token: &NewToken<'_>, n
 }
 
 /// The token with this hash, revoked and expired ones too.
-pub async fn find_token(executor: impl PgExecutor<'_>, hash: &TokenHash) -> Result<Option<TokenRecord>> {
+pub async fn find_token(executor: impl PgExecutor<'_>, hash: &[u8; 32]) -> Result<Option<TokenRecord>> {
     let row = sqlx::query_as!(
         TokenRow,
         "SELECT id, name, scope, hint, expires_on, created_by, created_at, last_used_at, revoked_at

@@ -15,7 +15,8 @@ use uuid::Uuid;
 
 use super::problem::{Kind, Problem};
 use super::{Api, rate::Pace};
-use crate::auth::{Scope, Token, TokenHash};
+use crate::auth::{Token, TokenHash};
+use crate::domain::scope::Scope;
 use crate::store::tokens::{TokenRecord, find_token, touch_token};
 
 /// How long a token that was found good is taken without asking the database again. One that is revoked at another

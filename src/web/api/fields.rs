@@ -52,6 +52,11 @@ impl Fields<'_> {
         self.errors.push(error);
     }
 
+    /// Whether everything was right so far.
+    pub fn are_right(&self) -> bool {
+        self.errors.is_empty()
+    }
+
     /// Whether a field is there and says something.
     pub fn has(&self, name: &str) -> bool {
         self.object.get(name).is_some_and(|value| !value.is_null())

@@ -172,7 +172,9 @@ pub(super) fn router(api: &Api) -> Router {
         .layer(from_fn_with_state(api.clone(), repeat::once))
         .layer(from_fn_with_state(api.clone(), access::check))
         .layer(from_fn_with_state(api.clone(), whole));
-    Router::new().nest(ROOT, guarded.with_state(api))
+    // Nothing is nested under the root with a slash at its end.
+    let slash = axum::routing::any(|| async { Problem::new(Kind::NotFound, "there is no such address") });
+    Router::new().nest(ROOT, guarded.with_state(api)).route(&format!("{ROOT}/"), slash)
 }
 
 tokio::task_local! {

@@ -219,9 +219,12 @@ fn read_body(body: Value) -> Result<(TypeData, Option<Schedule>), Problem> {
         let steps = fields.list("steps", STEPS_MAX, step);
         let schedule = match Schedule::new(steps) {
             Ok(schedule) => schedule,
+            // Steps that are wrong one by one say nothing about the whole.
             Err(error) => {
-                fields.refuse("steps", ("not_allowed", error.to_string()));
-                return None;
+                if fields.are_right() {
+                    fields.refuse("steps", ("not_allowed", error.to_string()));
+                }
+                Schedule::default()
             }
         };
         for name in ["code", "version", "created_at", "updated_at"] {

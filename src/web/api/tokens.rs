@@ -21,7 +21,8 @@ use super::repeat::KeptBody;
 use super::session::Db;
 use super::shapes::{Id, words};
 use super::{Api, ROOT};
-use crate::auth::{Scope, Token};
+use crate::auth::Token;
+use crate::domain::scope::Scope;
 use crate::store::tokens::{NewToken, TokenRecord, get_token, insert_token, list_tokens, revoke_token};
 
 const TAG: &str = "tokens";

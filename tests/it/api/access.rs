@@ -1,6 +1,6 @@
 //! Who is let in, and how often.
 
-use permit_notifier::auth::{Scope, Token};
+use permit_notifier::{auth::Token, domain::scope::Scope};
 use reqwest::{Method, header::AUTHORIZATION};
 
 use crate::support::api::{TestApi, send};

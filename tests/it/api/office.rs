@@ -1,6 +1,6 @@
 //! What an administrator sets up: permit types, suppressions, tokens; and scans.
 
-use permit_notifier::auth::Scope;
+use permit_notifier::domain::scope::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -112,7 +112,17 @@ async fn an_address_is_suppressed_once_and_let_go() {
     permit["expires_on"] = json!(api.office.in_days(5));
     let permit = api.post("/permits", &permit).await;
     let notices = api.get(&format!("/notices?state=pending&permit_id={}", permit.text("id"))).await;
-    assert_eq!(notices.body["items"][0]["deliveries"][0]["channel"], "letter", "{notices:?}");
+    let copies: Vec<(&Value, &Value)> = notices.body["items"][0]["deliveries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|copy| (&copy["channel"], &copy["state"]))
+        .collect();
+    assert_eq!(copies.len(), 2, "{notices:?}");
+    assert!(
+        copies.contains(&(&json!("email"), &json!("suppressed")))
+            && copies.contains(&(&json!("letter"), &json!("pending")))
+    );
     assert_eq!(api.get("/suppressions").await.column("address"), ["ada@example.org"]);
     let gone = send(api.request(Method::DELETE, made.path())).await;
     assert_eq!((gone.status.as_u16(), gone.body), (204, Value::Null));

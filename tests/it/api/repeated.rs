@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use futures_util::future::join_all;
-use permit_notifier::auth::Scope;
+use permit_notifier::domain::scope::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -7,7 +7,8 @@ use chrono::NaiveDate;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use permit_notifier::{
-    auth::{Scope, Token},
+    auth::Token,
+    domain::scope::Scope,
     scan::asked::Asked,
     shutdown::Shutdown,
     store::{

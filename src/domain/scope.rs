@@ -1,6 +1,6 @@
 //! What a token may do.
 
-use crate::domain::words;
+use super::words;
 
 words! {
     /// What a token may do; each scope includes those before it.

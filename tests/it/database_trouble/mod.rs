@@ -99,7 +99,7 @@ async fn claimed(post: &Postbox, permits: i64) {
     post.check_states().await;
 }
 
-const UNSENT: &str = "SELECT count(*) FROM deliveries WHERE state IN ('pending', 'sending')";
+const UNSENT: &str = "SELECT count(*) FROM deliveries WHERE state <> 'sent'";
 
 /// The replica sends everything, now, and what is to wait for another try without waiting.
 async fn sends_the_rest(post: &Postbox, replica: &Replica) {

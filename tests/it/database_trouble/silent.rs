@@ -14,21 +14,22 @@ use crate::{
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scan_whose_connection_falls_silent_is_given_up_and_the_next_completes_it() {
     let post = Postbox::open().await;
-    owing(&post, 2500).await;
+    owing(&post, 1200).await;
     let proxy = Proxy::to(&post.url);
-    // Half a minute and a minute in the product; until then the server keeps the lock of a client that is gone.
-    let limits = "&options[idle_in_transaction_session_timeout]=500ms&options[idle_session_timeout]=500ms";
+    // Half a minute and a minute in the product; until then the server keeps the lock of a client that is gone. No
+    // batch takes as long, on a machine that does other things too.
+    let limits = "&options[idle_in_transaction_session_timeout]=4s&options[idle_session_timeout]=4s";
     let way = format!("{}{limits}", proxy.url);
-    let rules = permit_notifier::scan::ScanRules { patience: Duration::from_secs(1), ..scan_rules(&post, &way) };
+    let rules = permit_notifier::scan::ScanRules { patience: Duration::from_secs(8), ..scan_rules(&post, &way) };
     let lock = post.lock("SELECT FROM permits ORDER BY id DESC LIMIT 1 FOR UPDATE").await;
     let scanning = Scanning::start(rules);
     until("the scan is in its last batch", async || post.count(PARKED_SCANS).await == 1).await;
     proxy.fall_silent();
     lock.release().await;
-    assert_eq!(post.count(NOTICES).await, 2000);
-    scanning.completes(&post, 2500).await;
+    assert_eq!(post.count(NOTICES).await, 1000);
+    scanning.completes(&post, 1200).await;
     let failed = "SELECT count(*) FROM scans WHERE outcome = 'failed' AND error LIKE '%timed out%'";
-    assert_eq!(post.count(failed).await, 1, "the loop gave it up by itself");
+    assert!(post.count(failed).await >= 1, "the loop gave it up by itself");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

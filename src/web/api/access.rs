@@ -106,12 +106,24 @@ pub async fn check(State(api): State<Api>, mut request: Request, next: Next) -> 
 
 async fn find_caller(api: &Api, headers: &HeaderMap) -> Result<Caller, Problem> {
     let text = bearer(headers)?;
-    let unknown = || invalid("the token is unknown or was mistyped");
-    let token = Token::parse(text).ok_or_else(unknown)?;
-    let hash = token.hash();
+    let hash = Token::parse(text).ok_or_else(unknown)?.hash();
     if let Some(caller) = api.tokens.trusted(&hash) {
         return Ok(caller);
     }
+    // In a task of its own: a caller who hangs up leaves no connection in the middle of a statement.
+    let looking = {
+        let api = api.clone();
+        async move { look_up(&api, hash).await }
+    };
+    let found = api.requests.spawn(looking).await;
+    found.unwrap_or_else(|_panic| Err(Problem::new(Kind::Internal, "the service has a fault, which is in its log")))
+}
+
+fn unknown() -> Problem {
+    invalid("the token is unknown or was mistyped")
+}
+
+async fn look_up(api: &Api, hash: TokenHash) -> Result<Caller, Problem> {
     let mut connection = api.connection().await?;
     let record = find_token(&mut *connection, &hash).await?.ok_or_else(unknown)?;
     let moment = api.moment(&mut connection).await?;

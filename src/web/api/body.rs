@@ -4,11 +4,15 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::header;
 use serde_json::Value;
+use tokio::time::{Duration, timeout};
 
 use super::problem::{Kind, Problem};
 
 /// Largest JSON body, in bytes.
 pub const BODY_MAX: usize = 256 * 1024;
+
+/// How long a body may take to come.
+const TIME_MAX: Duration = Duration::from_secs(30);
 
 /// The body of a request that must be JSON.
 #[derive(Debug)]
@@ -61,7 +65,9 @@ pub async fn read(request: Request, max: usize) -> Result<Bytes, Problem> {
     if announced.and_then(|text| text.parse::<u64>().ok()).is_some_and(|length| length > max as u64) {
         return Err(too_large());
     }
-    axum::body::to_bytes(request.into_body(), max).await.map_err(|error| {
+    let whole = timeout(TIME_MAX, axum::body::to_bytes(request.into_body(), max)).await;
+    let late = |_| Problem::new(Kind::Malformed, format!("the body did not come within {} s", TIME_MAX.as_secs()));
+    whole.map_err(late)?.map_err(|error| {
         if is_limit(&error) {
             too_large()
         } else {

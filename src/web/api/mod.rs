@@ -1,7 +1,7 @@
 //! The REST API under `/api/v1`.
 //!
-//! Every request passes, from the outside in: a task of its own, so that a caller who hangs up stops no work
-//! ([`whole`]); its token ([`access`]); its Idempotency-Key ([`repeat`]); its handler, in a file named after the
+//! Every request passes, from the outside in: its token ([`access`]); a place and a task of its own, so that a caller
+//! who hangs up stops no work ([`work`]); its Idempotency-Key ([`repeat`]); its handler, in a file named after the
 //! resource. Bodies are read by [`fields`], query parameters by [`query`]; errors are [`problem`]s.
 
 mod access;
@@ -23,6 +23,7 @@ mod session;
 mod shapes;
 mod suppressions;
 mod tokens;
+mod work;
 
 use std::fmt::Debug;
 use std::num::NonZeroU32;
@@ -30,15 +31,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::middleware::{from_fn, from_fn_with_state};
 use chrono::NaiveDate;
 use chrono_tz::Tz;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
-use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::clock::Clock;
@@ -102,6 +101,8 @@ pub struct Inner {
     parts: ApiParts,
     tokens: access::Tokens,
     running: repeat::Running,
+    /// Places for requests that are worked on.
+    places: Arc<Semaphore>,
     /// Requests whose callers may have hung up.
     requests: TaskTracker,
 }
@@ -129,6 +130,7 @@ impl Api {
             parts,
             tokens: access::Tokens::default(),
             running: repeat::Running::default(),
+            places: Arc::new(Semaphore::new(work::PLACES)),
             requests: TaskTracker::new(),
         }))
     }
@@ -170,32 +172,10 @@ pub(super) fn router(api: &Api) -> Router {
             Problem::new(Kind::MethodNotAllowed, "the resource does not take this method")
         })
         .layer(from_fn_with_state(api.clone(), repeat::once))
+        .layer(from_fn_with_state(api.clone(), work::whole))
         .layer(from_fn_with_state(api.clone(), access::check))
-        .layer(from_fn_with_state(api.clone(), whole));
+        .layer(from_fn(work::identified));
     // Nothing is nested under the root with a slash at its end.
     let slash = axum::routing::any(|| async { Problem::new(Kind::NotFound, "there is no such address") });
     Router::new().nest(ROOT, guarded.with_state(api)).route(&format!("{ROOT}/"), slash)
-}
-
-tokio::task_local! {
-    /// The id of the request that a task works on.
-    static REQUEST_ID: Option<String>;
-}
-
-/// The id of the request that is being worked on.
-fn request_id() -> Option<String> {
-    REQUEST_ID.try_with(Clone::clone).ok().flatten()
-}
-
-/// Works on a request in a task of its own: a caller who hangs up leaves no work half done, and no connection in a
-/// state that the next user would inherit.
-async fn whole(State(api): State<Api>, request: Request, next: Next) -> Response {
-    let id = request.headers().get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
-    let work = REQUEST_ID.scope(id.clone(), next.run(request)).in_current_span();
-    if let Ok(response) = api.requests.spawn(work).await {
-        return response;
-    }
-    // The panic itself is logged where it happened.
-    let fault = async { Problem::new(Kind::Internal, "the service has a fault, which is in its log").into_response() };
-    REQUEST_ID.scope(id, fault).await
 }

@@ -5,7 +5,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use super::request_id;
+use super::work::request_id;
 use crate::store::StoreError;
 
 /// Where the pages are that explain the kinds.

@@ -263,7 +263,7 @@ async fn every_route_asks_for_its_scope() {
                 match (*scope, needed) {
                     ("", _) => assert_eq!(status, 401, "{method} {path}"),
                     ("read", "write" | "admin") | ("write", "admin") => {
-                        assert_eq!(status, 403, "{scope} {method} {path}")
+                        assert_eq!(status, 403, "{scope} {method} {path}");
                     }
                     _ => assert!(![401, 403].contains(&status), "{scope} {method} {path}: {status}"),
                 }

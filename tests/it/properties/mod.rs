@@ -6,12 +6,11 @@
 //! property gets; `PROPERTY_SEED` repeats those of a run that failed.
 //!
 //! A new property is a file here: a case that serde can write, a strategy that makes some, and a call of [`check`].
-//! Cursors of lists and tokens of callers belong here once they exist: whatever text somebody sends for one, it is
-//! what was given out, or it is refused.
 
 mod conversations;
 mod csv_bytes;
 mod csv_tables;
+mod given_out;
 mod messages;
 mod office_hours;
 mod replies;

@@ -301,7 +301,9 @@ impl<'p> Fleet<'p> {
             ship.child.let_go();
             ship.go_on();
         }
-        self.post.execute("UPDATE transport SET paused_until = NULL, fault = NULL, probe_token = NULL").await;
+        self.post
+            .execute("UPDATE transport SET paused_until = NULL, fault = NULL, probe_boot_id = NULL, probe_token = NULL")
+            .await;
         self.post.execute(truth::CALM).await;
         self.to_come = self.to_come.max(self.settings.wave() * 2);
         self.wave().await;

@@ -211,7 +211,7 @@ const LIES: [(&str, &str); 13] = [
         "an open copy goes to an address that is not on the permit",
         "SELECT n.notice_key || ' ' || d.recipient_key
          FROM deliveries d JOIN notices n ON n.id = d.notice_id JOIN permits p ON p.id = n.permit_id
-         WHERE d.state IN ('pending', 'held') AND d.channel = 'email'
+         WHERE d.state IN ('pending', 'held') AND d.channel = 'email' AND NOT d.by_request
            AND d.recipient_key IS DISTINCT FROM lower(p.holder_email)
            AND NOT EXISTS (SELECT FROM contacts c WHERE c.permit_id = p.id AND lower(c.email) = d.recipient_key)",
     ),

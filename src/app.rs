@@ -15,9 +15,9 @@ use uuid::Uuid;
 use crate::{
     clock::{Clock, SystemClock},
     config::{Config, Environment, MailAllowlist},
-    dispatch::{DispatchRules, Member},
+    dispatch::{DispatchRules, Member, preview},
     mail::{
-        FileMailer, Mailer, Office,
+        FileMailer, Mailer, Office, Preview,
         smtp::{Limits, SmtpMailer},
     },
     private_postgres::{PrivatePostgres, resolve_data_dir},
@@ -27,11 +27,12 @@ use crate::{
         PgPool, StoreError,
         clock::business_offset,
         connect::{Purpose, connect, pool},
+        leases::Leased,
         memory::present_marks,
         migrate::{MigrateError, migrate},
         pooler::is_pooled,
     },
-    web::api::{Api, ApiParts, ScanRefused, Scans},
+    web::api::{Api, ApiParts, Mails, ScanRefused, Scans},
 };
 
 /// Where the database is, and the private server that answers there if it is ours.
@@ -232,8 +233,8 @@ impl<'d> App<'d> {
         }
     }
 
-    /// What dispatches of this process go by.
-    pub fn dispatch_rules(&self, as_of: Option<NaiveDate>) -> Result<DispatchRules> {
+    /// Whom the mail is from.
+    fn office(&self) -> Result<Office> {
         let config = &self.config;
         let reply_to = config.mail_reply_to.as_ref().map(ToString::to_string);
         let bounce = config.bounce_address.as_ref().map(ToString::to_string);
@@ -242,6 +243,12 @@ impl<'d> App<'d> {
         if let Some(Environment::Named(name)) = &config.environment {
             office.subject_tag = Some(name.clone());
         }
+        Ok(office)
+    }
+
+    /// What dispatches of this process go by.
+    pub fn dispatch_rules(&self, as_of: Option<NaiveDate>) -> Result<DispatchRules> {
+        let (config, office) = (&self.config, self.office()?);
         let mailer = self.mailer(&office)?;
         Ok(DispatchRules {
             pool: self.pool.clone(),
@@ -278,9 +285,10 @@ impl<'d> App<'d> {
     /// The REST API.
     ///
     /// `scans`: whether this process scans, so that it may be asked for one.
-    pub fn api(&self, boot_id: Uuid, scans: bool, shutdown: &Shutdown) -> Api {
+    pub fn api(&self, boot_id: Uuid, scans: bool, shutdown: &Shutdown) -> Result<Api> {
         let rules = ScanRules { stop: shutdown.soft().clone(), ..self.scan_rules(boot_id) };
-        Api::new(ApiParts {
+        Ok(Api::new(ApiParts {
+            mails: Arc::new(OfficeMails(self.office()?)),
             scans: Arc::new(AskedScans { asked: Asked::new(rules, shutdown.clone()), scans }),
             pool: self.web_pool.clone(),
             clock: Arc::clone(&self.clock),
@@ -288,7 +296,7 @@ impl<'d> App<'d> {
             window: self.config.send_window.clone(),
             claim_limit: self.config.scan_claim_limit.map_or(0, u64::from),
             rate_per_minute: self.config.api_rate_per_minute,
-        })
+        }))
     }
 
     /// Where mail on disk goes.
@@ -307,6 +315,16 @@ impl<'d> App<'d> {
             fingerprint: self.config.fingerprint(),
             lease: self.config.lease,
         }
+    }
+}
+
+/// Mails of this office, for whoever wants to see one before it goes.
+#[derive(Debug)]
+struct OfficeMails(Office);
+
+impl Mails for OfficeMails {
+    fn preview(&self, copy: &Leased, today: NaiveDate) -> Result<Preview, String> {
+        preview(&self.0, copy, today)
     }
 }
 

@@ -106,7 +106,7 @@ pub(super) async fn serve(
         start_dispatch(app, &membership, shutdown)?;
     }
     if let Some((listener, metrics)) = web {
-        start_web(app, listener, metrics, app.api(membership.boot_id(), roles.has(Role::Scan), shutdown), shutdown)?;
+        start_web(app, listener, metrics, app.api(membership.boot_id(), roles.has(Role::Scan), shutdown)?, shutdown)?;
     }
     tokio::select! {
         () = shutdown.soft().cancelled() => {}

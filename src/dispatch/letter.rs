@@ -2,13 +2,18 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use chrono::NaiveDate;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{DispatchRules, feeder::Work, membership::Held};
 use crate::{
-    mail::{Composed, Ended, NoticeMail, compose},
-    store::{gate::GateRequest, leases::Lease, settle::Settlement},
+    mail::{self, Composed, Ended, NoticeMail, Office, Preview, compose},
+    store::{
+        gate::GateRequest,
+        leases::{Lease, Leased},
+        settle::Settlement,
+    },
 };
 
 #[derive(Debug)]
@@ -77,10 +82,24 @@ impl Work {
 /// Composes the message; an error or a panic there is this delivery's own.
 pub(super) fn make(rules: &DispatchRules, work: &Work) -> Result<Composed, String> {
     let Work { leased, moment, .. } = work;
-    let mail = NoticeMail {
+    let mail = mail_of(leased, moment.today);
+    catch_unwind(AssertUnwindSafe(|| compose(&rules.office, &mail, moment.now)))
+        .map_err(|panic| format!("composing panicked: {}", crate::shutdown::panic_message(panic.as_ref())))?
+        .map_err(|error| error.to_string())
+}
+
+/// What a copy would say on `today`.
+pub fn preview(office: &Office, leased: &Leased, today: NaiveDate) -> Result<Preview, String> {
+    catch_unwind(AssertUnwindSafe(|| mail::preview(office, &mail_of(leased, today))))
+        .map_err(|panic| format!("composing panicked: {}", crate::shutdown::panic_message(panic.as_ref())))?
+        .map_err(|error| error.to_string())
+}
+
+fn mail_of(leased: &Leased, today: NaiveDate) -> NoticeMail<'_> {
+    NoticeMail {
         key: &leased.key,
         class: leased.class,
-        today: moment.today,
+        today,
         due_on: leased.due_on,
         permit_number: &leased.permit_number,
         permit_type: &leased.permit_type,
@@ -93,10 +112,7 @@ pub(super) fn make(rules: &DispatchRules, work: &Work) -> Result<Composed, Strin
         recipient: &leased.recipient,
         copy: u32::try_from(leased.copy).unwrap_or(1),
         message_id: leased.message_id.as_deref(),
-    };
-    catch_unwind(AssertUnwindSafe(|| compose(&rules.office, &mail, moment.now)))
-        .map_err(|panic| format!("composing panicked: {}", crate::shutdown::panic_message(panic.as_ref())))?
-        .map_err(|error| error.to_string())
+    }
 }
 
 /// Longest text of a server that is kept, in characters.

@@ -32,6 +32,7 @@ use std::{sync::Arc, time::Duration};
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 
+pub use letter::preview;
 pub use membership::{Member, Membership};
 pub use service::Dispatcher;
 pub use tally::{Report, Tally};

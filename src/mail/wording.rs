@@ -7,7 +7,10 @@
 use askama::Template;
 use chrono::NaiveDate;
 
-use super::{office::Office, text::one_line};
+use super::{
+    office::Office,
+    text::{one_line, wrap},
+};
 use crate::domain::{
     calendar::{days_between, plus_days},
     notice::{NoticeClass, NoticeKey},
@@ -159,6 +162,23 @@ pub(super) struct Words {
 }
 
 /// The words of `notice`.
+/// What a message says, without being one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// Its subject.
+    pub subject: String,
+    /// Its plain text.
+    pub text: String,
+    /// Its HTML.
+    pub html: String,
+}
+
+/// What the mail of a notice says.
+pub fn preview(office: &Office, notice: &NoticeMail<'_>) -> askama::Result<Preview> {
+    let Words { subject, text, html, .. } = words(office, notice)?;
+    Ok(Preview { subject, text: wrap(&text), html })
+}
+
 pub(super) fn words(office: &Office, notice: &NoticeMail<'_>) -> askama::Result<Words> {
     render(notice.key.notice_type.as_str(), &View::new(office, notice), office.subject_tag.as_deref())
 }

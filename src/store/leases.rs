@@ -115,6 +115,16 @@ pub async fn lease_due(
     Ok(leases.fetch_all(connection).await?)
 }
 
+/// What the mail of each copy of a notice shows, as it is now, whether the copy is leased or not.
+pub async fn read_copies(connection: &mut PgConnection, notice: Uuid) -> Result<Vec<Result<Leased, Unreadable>>> {
+    let mailed = sqlx::query_scalar!("SELECT id FROM deliveries WHERE notice_id = $1 AND channel = 'email'", notice)
+        .fetch_all(&mut *connection)
+        .await?;
+    // No lease has this token; it stands for any.
+    let any = mailed.into_iter().map(|delivery_id| Lease { delivery_id, token: Uuid::nil() });
+    read_leased(connection, &any.collect::<Vec<_>>()).await
+}
+
 /// Reads what the mails of leased deliveries show, as it is now. A delivery whose lease is gone is left out; one
 /// that cannot be read is told apart, so that it does not stop the rest.
 pub async fn read_leased(connection: &mut PgConnection, leases: &[Lease]) -> Result<Vec<Result<Leased, Unreadable>>> {
@@ -122,7 +132,7 @@ pub async fn read_leased(connection: &mut PgConnection, leases: &[Lease]) -> Res
     let tokens: Vec<Uuid> = leases.iter().map(|lease| lease.token).collect();
     let rows = sqlx::query_as!(
         Row,
-        r#"SELECT d.id, d.lease_token AS "token!", d.notice_id, n.permit_id, n.notice_type, n.expires_on, n.class,
+        r#"SELECT d.id, lease.token AS "token!", d.notice_id, n.permit_id, n.notice_type, n.expires_on, n.class,
                   n.due_on, d.recipient AS "recipient!", d.recipient_name, d.role, d.language, d.copy, d.message_id,
                   p.version, p.permit_number, t.name AS permit_type, p.holder_name, p.holder_email,
                   p.holder_language, p.site_address, p.description, t.renewal_url, t.office_contact, t.grace_days,
@@ -133,13 +143,14 @@ pub async fn read_leased(connection: &mut PgConnection, leases: &[Lease]) -> Res
                   ARRAY(SELECT c.language FROM contacts c WHERE c.permit_id = p.id AND c.email IS NOT NULL
                         ORDER BY c.position) AS "contact_languages!"
            FROM unnest($1::uuid[], $2::uuid[]) AS lease (id, token)
-           JOIN deliveries d ON d.id = lease.id AND d.lease_token = lease.token
+           JOIN deliveries d ON d.id = lease.id AND (d.lease_token = lease.token OR lease.token = $3)
            JOIN notices n ON n.id = d.notice_id
            JOIN permits p ON p.id = n.permit_id
            JOIN permit_types t ON t.code = p.permit_type
            ORDER BY d.send_by, d.id"#,
         &ids,
         &tokens,
+        Uuid::nil(),
     )
     .fetch_all(connection)
     .await?;

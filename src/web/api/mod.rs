@@ -43,8 +43,10 @@ use uuid::Uuid;
 use crate::clock::Clock;
 use crate::domain::calendar::day_in;
 use crate::domain::window::SendWindow;
+use crate::mail::Preview;
 use crate::store::actions::ActionRules;
 use crate::store::changes::ChangeRules;
+use crate::store::leases::Leased;
 use crate::store::unit::Session;
 use crate::store::{Moment, PgConnection, PgPool, StoreError, clock::database_now};
 use problem::{Kind, Problem};
@@ -59,6 +61,12 @@ pub trait Scans: Debug + Send + Sync {
 
     /// What a scan would do on that day, or today; nothing is written. The report is what the command prints.
     fn preview(&self, as_of: Option<NaiveDate>) -> BoxFuture<'_, Result<Value, StoreError>>;
+}
+
+/// Mails as this process makes them.
+pub trait Mails: Debug + Send + Sync {
+    /// What a copy would say on `today`, or why it cannot be made.
+    fn preview(&self, copy: &Leased, today: NaiveDate) -> Result<Preview, String>;
 }
 
 /// Why no scan was begun.
@@ -87,6 +95,8 @@ pub struct ApiParts {
     pub claim_limit: u64,
     /// Scans by this process.
     pub scans: Arc<dyn Scans>,
+    /// Mails as this process makes them.
+    pub mails: Arc<dyn Mails>,
     /// Requests a minute of one token in this process; `None` for no limit.
     pub rate_per_minute: Option<NonZeroU32>,
 }

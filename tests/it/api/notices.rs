@@ -169,6 +169,39 @@ async fn each_action_does_its_work_where_the_state_allows_it() {
 }
 
 #[tokio::test]
+async fn a_mail_is_seen_before_it_goes_and_nothing_is_written() {
+    let api = TestApi::open().await;
+    let mut permit = api.permit("F-1");
+    permit["expires_on"] = json!(api.office.in_days(5));
+    permit["holder_name"] = json!("Ada <b>Holder</b>");
+    permit["contacts"] = json!([{ "email": "bo@example.org" }]);
+    let made = api.post("/permits", &permit).await;
+    let pending = api.get(&format!("/notices?state=pending&permit_id={}", made.text("id"))).await;
+    let path = format!("/notices/{}", pending.column("id")[0]);
+    let before = api.get(&path).await;
+    let seen = send(api.request(Method::POST, &format!("{path}/preview"))).await;
+    assert_eq!(seen.status, 200, "{seen:?}");
+    let previews = seen.body["previews"].as_array().unwrap();
+    assert_eq!(previews.len(), 2);
+    for preview in previews {
+        let text = preview["text"].as_str().unwrap();
+        assert!(preview["subject"].as_str().unwrap().contains("F-1"), "{preview}");
+        assert!(
+            text.contains(&api.office.in_days(5).to_string()) && text.lines().all(|line| line.len() <= 76),
+            "{text}"
+        );
+        assert!(preview["html"].as_str().unwrap().contains("Ada &#60;b&#62;Holder"), "{preview}");
+        assert_eq!(preview["fault"], Value::Null);
+    }
+    assert_eq!(api.get(&path).await.body, before.body);
+    let refused = api.post(&format!("{path}/preview"), &json!({ "as": "pdf" })).await;
+    assert_eq!(refused.faults(), [("/as", "unknown_field")]);
+    let unknown = send(api.request(Method::POST, &format!("/notices/{}/preview", Uuid::nil()))).await;
+    assert_eq!(unknown.status, 404);
+    api.close().await;
+}
+
+#[tokio::test]
 async fn the_state_is_looked_at_before_the_body() {
     let api = TestApi::open().await;
     let (_, path) = noticed(&api, "F-1").await;

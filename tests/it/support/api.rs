@@ -8,17 +8,20 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use permit_notifier::{
     auth::Token,
+    dispatch,
     domain::scope::Scope,
+    mail::{Office, Preview},
     scan::asked::Asked,
     shutdown::Shutdown,
     store::{
         StoreError,
+        leases::Leased,
         tokens::{NewToken, insert_token},
     },
     telemetry::metrics,
     web::{
         self, Health, NotReady, Web,
-        api::{Api, ApiParts, ScanRefused, Scans},
+        api::{Api, ApiParts, Mails, ScanRefused, Scans},
     },
 };
 use reqwest::{Client, Method, RequestBuilder, StatusCode, header::HeaderMap};
@@ -59,6 +62,17 @@ impl Health for Healthy {
     }
 }
 
+/// Mails of the office, as a process makes them.
+#[derive(Debug)]
+struct OfficeMails;
+
+impl Mails for OfficeMails {
+    fn preview(&self, copy: &Leased, today: NaiveDate) -> Result<Preview, String> {
+        let office = Office::parse("Permit Office <permits@office.example>", None, None).expect("an office");
+        dispatch::preview(&office, copy, today)
+    }
+}
+
 /// Scans of the office, as a process with all roles does them.
 #[derive(Debug)]
 struct OfficeScans(Asked);
@@ -87,6 +101,7 @@ impl TestApi {
             zone: office.rules.zone,
             window: None,
             claim_limit: 0,
+            mails: Arc::new(OfficeMails),
             scans: Arc::new(OfficeScans(Asked::new(office.rules.clone(), Shutdown::new()))),
             rate_per_minute: per_minute.and_then(NonZeroU32::new),
         };

@@ -3,6 +3,7 @@
 mod action;
 mod many;
 mod message;
+mod preview;
 mod view;
 
 use axum::extract::{OriginalUri, State};
@@ -43,6 +44,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(resolve))
         .routes(routes!(copies))
         .routes(routes!(posted))
+        .routes(routes!(preview::preview))
         .routes(routes!(message::of_notice))
         .routes(routes!(message::of_delivery))
 }

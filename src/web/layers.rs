@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::map_request;
 use axum::response::{IntoResponse, Response};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -83,13 +83,29 @@ async fn drop_strange_request_id(mut request: Request) -> Request {
 fn span(request: &Request) -> Span {
     let route = request.extensions().get::<MatchedPath>().map_or("(none)", MatchedPath::as_str);
     let request_id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
-    let method = request.method().as_str();
+    let method = known_method(request.method());
     // Probes come every few seconds and would bury the rest.
     if matches!(route, "/livez" | "/readyz" | "/metrics") {
         tracing::debug_span!("request", method, route, request_id)
     } else {
         tracing::info_span!("request", method, route, request_id)
     }
+}
+
+/// The method, unless the caller has made up a word.
+fn known_method(method: &Method) -> &str {
+    let known = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+        Method::TRACE,
+        Method::CONNECT,
+    ];
+    if known.contains(method) { method.as_str() } else { "(other)" }
 }
 
 fn log_response<B>(response: &axum::http::Response<B>, took: Duration, span: &Span) {

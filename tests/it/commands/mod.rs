@@ -4,4 +4,5 @@ mod bad_input;
 mod demo;
 mod doctor;
 mod main_job;
+mod quiet;
 mod serve;

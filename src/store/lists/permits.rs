@@ -82,7 +82,8 @@ pub type After = (NaiveDate, Uuid);
 const SEARCHED: &str =
     "permit_search_text(p.permit_number, p.number_key, p.external_id, p.holder_name, p.holder_email, p.site_address)";
 
-const SELECT: &str = "
+/// Permits as they are shown; whoever reads adds which.
+pub const SELECT: &str = "
     SELECT p.id, p.permit_number, p.permit_type, p.status, p.holder_name, p.holder_email, p.holder_language,
            p.site_address, p.description, p.issued_on, p.effective_on, p.expires_on, p.notices_from,
            p.notices_paused_until, p.external_id, p.custom, p.version, p.created_at, p.updated_at, p.archived_at,

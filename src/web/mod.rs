@@ -3,6 +3,7 @@
 
 #[allow(unused_qualifications, reason = "the macros that describe routes write them")]
 pub mod api;
+mod docs;
 mod health;
 mod layers;
 
@@ -25,7 +26,7 @@ pub struct Web {
 }
 
 pub fn router(web: &Web) -> Router {
-    let mut routes = Router::new().merge(layers::small(health::router(web)));
+    let mut routes = Router::new().merge(layers::small(health::router(web).merge(docs::router())));
     if let Some(api) = &web.api {
         routes = routes.merge(api::router(api));
     }

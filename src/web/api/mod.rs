@@ -1,16 +1,17 @@
 //! The REST API under `/api/v1`.
 //!
 //! Every request passes, from the outside in: its token ([`access`]); a place and a task of its own, so that a caller
-//! who hangs up stops no work ([`work`]); its Idempotency-Key ([`repeat`]); its handler, in a file named after the
-//! resource. Bodies are read by [`fields`], query parameters by [`query`]; errors are [`problem`]s.
+//! who hangs up stops no work ([`work`]); its query parameters ([`query`]); its Idempotency-Key ([`repeat`]); its
+//! handler, in a file named after the resource. Bodies are read by [`fields`], query parameters by [`query`]; errors are [`problem`]s.
 
 mod access;
 mod answer;
 mod body;
 mod conditional;
+pub mod description;
 mod fields;
 mod notices;
-pub mod openapi;
+mod openapi;
 mod page;
 mod permit_types;
 mod permits;
@@ -182,6 +183,7 @@ pub(super) fn router(api: &Api) -> Router {
             Problem::new(Kind::MethodNotAllowed, "the resource does not take this method")
         })
         .layer(from_fn_with_state(api.clone(), repeat::once))
+        .layer(from_fn(query::only_described))
         .layer(from_fn_with_state(api.clone(), work::whole))
         .layer(from_fn_with_state(api.clone(), access::check))
         .layer(from_fn(work::identified));

@@ -21,7 +21,7 @@ use super::permits::Paging;
 use super::problem::{Kind, Problem};
 use super::query::Query;
 use super::session::Db;
-use super::shapes::words;
+use super::shapes::{words, words_or_null};
 use super::{Api, ROOT};
 use crate::domain::notice::NoticeClass;
 use crate::domain::permit::PermitTypeCode;
@@ -103,6 +103,10 @@ impl From<TypeRow> for TypeView {
 /// What can be written of a permit type.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it only describes the body")]
+#[schema(example = json!({
+    "name": "Food", "renewal_url": "https://permits.example.org/renew", "office_contact": "Permits office, 1 Main Street",
+    "grace_days": 30, "steps": [{ "notice_type": "expires-30d", "offset_days": -30 }, { "notice_type": "expired-1d", "offset_days": 1 }],
+}))]
 struct TypeWrite {
     #[schema(min_length = 1, max_length = 200, example = "Food")]
     name: String,
@@ -116,6 +120,15 @@ struct TypeWrite {
     /// The usual schedule for a new type, unless given; the present one stays for another.
     #[schema(max_items = 50)]
     steps: Option<Vec<StepWrite>>,
+    /// Passed over, as are the others that only we write: what was read may be sent back.
+    #[schema(read_only, required = false, value_type = Value)]
+    code: Option<Value>,
+    #[schema(read_only, required = false, value_type = Value)]
+    version: Option<Value>,
+    #[schema(read_only, required = false, value_type = Value)]
+    created_at: Option<Value>,
+    #[schema(read_only, required = false, value_type = Value)]
+    updated_at: Option<Value>,
 }
 
 /// One line of a schedule.
@@ -129,7 +142,7 @@ struct StepWrite {
     #[schema(minimum = -3650, maximum = 3650, example = -30)]
     offset_days: Option<i32>,
     /// Statutory unless given.
-    #[schema(schema_with = words::<NoticeClass>)]
+    #[schema(schema_with = words_or_null::<NoticeClass>)]
     class: Option<NoticeClass>,
     /// 7 unless given.
     #[schema(minimum = 0, maximum = 3650)]
@@ -173,7 +186,8 @@ fn parse_code(text: &str) -> Result<PermitTypeCode, Problem> {
     params(("code" = String, Path, description = "1 to 64 lower-case letters, digits and dashes"),
            ("If-Match" = Option<String>, Header, description = "The ETag that was read; without it, a new one is made")),
     responses((status = 200, description = "The permit type", body = TypeView),
-              (status = 201, description = "The new permit type", body = TypeView)))]
+              (status = 201, description = "The new permit type", body = TypeView),
+              (status = 428, description = "precondition-required")))]
 async fn write(
     State(api): State<Api>,
     caller: Caller,

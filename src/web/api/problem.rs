@@ -94,6 +94,11 @@ kinds! {
 }
 
 impl Kind {
+    /// The kind with this end of its URI.
+    pub fn of_slug(slug: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.slug() == slug)
+    }
+
     /// The URI that names the kind.
     pub fn uri(self) -> String {
         format!("{PAGES}/{}", self.slug())

@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, NaiveDate, Utc};
 
+use super::description::query_parameters;
 use super::fields::parse_date;
 use super::problem::{Kind, Problem};
 
@@ -68,10 +72,36 @@ impl Query {
 
     /// Refuses what nobody asked for.
     pub fn finish(self) -> Result<(), Problem> {
-        let Some(name) = self.given.keys().next() else { return Ok(()) };
-        let known = if self.asked.is_empty() { "none".to_owned() } else { self.asked.join(", ") };
-        Err(Problem::new(Kind::Malformed, format!("there is no query parameter {name:?}; known here: {known}"))
-            .with("parameter", name.as_str()))
+        match self.given.keys().next() {
+            None => Ok(()),
+            Some(name) => Err(unknown(name, &self.asked)),
+        }
+    }
+}
+
+fn unknown(name: &str, known: &[&str]) -> Problem {
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let detail = format!("there is no query parameter {name:?}; known here: {known}");
+    Problem::new(Kind::Malformed, detail).with("parameter", name)
+}
+
+/// Refuses what the operation does not describe, before it does anything: whoever mistypes an option must not find out
+/// from what was done without it.
+pub async fn only_described(request: Request, next: Next) -> Response {
+    match refuse_undescribed(&request) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+fn refuse_undescribed(request: &Request) -> Result<(), Problem> {
+    let Some(query) = request.uri().query() else { return Ok(()) };
+    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let Some(known) = query_parameters(request.method(), path) else { return Ok(()) };
+    let given = Query::parse(Some(query))?.given;
+    match given.keys().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => Err(unknown(name, known)),
     }
 }
 

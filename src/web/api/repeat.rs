@@ -23,7 +23,7 @@ use crate::store::unit::Unit;
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// Longest key, in characters.
-const KEY_MAX: usize = 255;
+pub const KEY_MAX: usize = 255;
 /// How long a request waits for the first one with its key.
 const WAITS: Duration = Duration::from_secs(30);
 /// Headers that belong to an answer.

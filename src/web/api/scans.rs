@@ -107,13 +107,13 @@ async fn read(Id(id): Id, mut db: Db, OriginalUri(uri): OriginalUri) -> Result<A
 
 /// Body of a scan that is asked for: nothing.
 #[derive(Debug, ToSchema)]
+#[schema(example = json!({}))]
 struct NoScanBody {}
 
 /// Scans now, on the replica that is asked. The scan goes on by itself; read it to see how it ended.
-#[utoipa::path(post, path = "/scans", tag = TAG, request_body = NoScanBody,
+#[utoipa::path(post, path = "/scans", tag = TAG, request_body = Option<NoScanBody>,
     responses((status = 202, description = "The scan, which runs", body = ScanView),
-              (status = 409, description = "A scan runs, or this process does not scan",
-               body = super::openapi::ProblemBody, content_type = "application/problem+json")))]
+              (status = 409, description = "still-running, wrong-state")))]
 async fn begin(
     State(api): State<Api>,
     _caller: Caller,
@@ -136,6 +136,7 @@ async fn begin(
 /// Body of a preview.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it only describes the body")]
+#[schema(example = json!({ "as_of": "2030-06-01" }))]
 struct PreviewBody {
     /// The day that counts as today; today unless given.
     as_of: Option<NaiveDate>,
@@ -175,7 +176,7 @@ struct PreviewItem {
 }
 
 /// What a scan would do on a day, and why; nothing is written.
-#[utoipa::path(post, path = "/scans/preview", tag = TAG, request_body = PreviewBody,
+#[utoipa::path(post, path = "/scans/preview", tag = TAG, request_body = Option<PreviewBody>,
     responses((status = 200, description = "What it would do", body = PreviewView)))]
 async fn preview(
     State(api): State<Api>,
@@ -189,6 +190,7 @@ async fn preview(
 /// Body of a release or a cancellation of many.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it only describes the body")]
+#[schema(example = json!({ "reason": "Looked through; all are right." }))]
 pub(super) struct ManyReason {
     /// Kept with each notice.
     #[schema(min_length = 1, max_length = 1000, example = "Looked through; all are right.")]
@@ -229,7 +231,8 @@ pub(super) async fn settle_held(
 
 /// Releases what the scan held, as far as it is still owed and in time.
 #[utoipa::path(post, path = "/scans/{id}/release", tag = TAG, params(("id" = Uuid, Path)), request_body = ManyReason,
-    responses((status = 200, description = "What became of it", body = ReleasedView)))]
+    responses((status = 200, description = "What became of it", body = ReleasedView),
+              (status = 409, description = "wrong-state")))]
 async fn release(
     State(api): State<Api>,
     _caller: Caller,
@@ -242,7 +245,8 @@ async fn release(
 
 /// Cancels what the scan held.
 #[utoipa::path(post, path = "/scans/{id}/cancel", tag = TAG, params(("id" = Uuid, Path)), request_body = ManyReason,
-    responses((status = 200, description = "What became of it", body = ReleasedView)))]
+    responses((status = 200, description = "What became of it", body = ReleasedView),
+              (status = 409, description = "wrong-state")))]
 async fn cancel(
     State(api): State<Api>,
     _caller: Caller,

@@ -18,7 +18,7 @@ use super::permits::Paging;
 use super::problem::Problem;
 use super::query::Query;
 use super::session::Db;
-use super::shapes::{Id, words};
+use super::shapes::{Id, words, words_or_null};
 use super::{Api, ROOT};
 use crate::domain::recipient::{EmailAddress, SuppressionClass};
 use crate::store::suppressions::{SuppressionRow, lift_suppression, list_suppressions, suppress};
@@ -55,11 +55,12 @@ impl From<SuppressionRow> for SuppressionView {
 /// What can be written of a suppression.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it only describes the body")]
+#[schema(example = json!({ "address": "ada@example.org", "class": "courtesy", "reason": "The holder asked for it." }))]
 struct SuppressionWrite {
     #[schema(max_length = 254, example = "ada@example.org")]
     address: String,
     /// `all` unless given.
-    #[schema(schema_with = words::<SuppressionClass>)]
+    #[schema(schema_with = words_or_null::<SuppressionClass>)]
     class: Option<SuppressionClass>,
     #[schema(min_length = 1, max_length = 1000, example = "The holder asked for it.")]
     reason: String,

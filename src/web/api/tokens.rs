@@ -64,6 +64,7 @@ impl From<TokenRecord> for TokenView {
 /// What is wanted of a token.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it only describes the body")]
+#[schema(example = json!({ "name": "permit portal", "scope": "write", "expires_on": "2030-12-31" }))]
 struct TokenWrite {
     /// What uses it.
     #[schema(min_length = 1, max_length = 100, example = "permit portal")]

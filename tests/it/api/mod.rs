@@ -3,6 +3,7 @@
 mod access;
 mod bad_input;
 mod crowd;
+mod description;
 mod notices;
 mod office;
 mod permits;

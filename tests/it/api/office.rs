@@ -235,7 +235,7 @@ async fn a_second_scan_is_refused_while_one_runs() {
 #[tokio::test]
 async fn every_route_asks_for_its_scope() {
     let api = TestApi::open().await;
-    let description = serde_json::to_value(permit_notifier::web::api::openapi::description()).unwrap();
+    let description = permit_notifier::web::api::description::description();
     let tokens = [
         ("", String::new()),
         ("read", api.create_token("r", Scope::Read, None).await),

@@ -133,6 +133,7 @@ impl Action {
 /// Body of `cancel` and `hold`.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it only describes the body")]
+#[schema(example = json!({ "reason": "The holder called." }))]
 pub struct WithReason {
     /// Kept with the notice.
     #[schema(min_length = 1, max_length = 1000, example = "The holder called.")]
@@ -142,6 +143,7 @@ pub struct WithReason {
 /// Body of `release`, which may be empty.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it only describes the body")]
+#[schema(example = json!({ "reason": "Looked through; it is right." }))]
 pub struct MayHaveReason {
     #[schema(min_length = 1, max_length = 1000)]
     reason: Option<String>,
@@ -150,6 +152,7 @@ pub struct MayHaveReason {
 /// Body of `resolve`.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it only describes the body")]
+#[schema(example = json!({ "outcome": "delivered", "reason": "The log of the mail server has it." }))]
 pub struct ResolveBody {
     /// Needed when several deliveries are ambiguous.
     delivery_id: Option<Uuid>,
@@ -163,6 +166,7 @@ pub struct ResolveBody {
 /// Body of `copies`.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it only describes the body")]
+#[schema(example = json!({ "recipient": "bo@example.org", "reason": "The holder asked for it." }))]
 pub struct CopiesBody {
     /// An address; the holder's unless given.
     #[schema(max_length = 300, example = "bo@example.org")]
@@ -174,6 +178,7 @@ pub struct CopiesBody {
 /// Body of `posted`.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it only describes the body")]
+#[schema(example = json!({ "posted_on": "2027-03-10", "tracking": "RR 123 456 785 US" }))]
 pub struct PostedBody {
     /// Needed when several letters are pending.
     delivery_id: Option<Uuid>,
@@ -182,7 +187,8 @@ pub struct PostedBody {
     tracking: Option<String>,
 }
 
-/// Body of `retry`, which may be empty.
+/// Body of a request that says all in its path.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it only describes the body")]
+#[schema(example = json!({}))]
 pub struct Nothing {}

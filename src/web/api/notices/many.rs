@@ -13,7 +13,7 @@ use super::super::body::Json;
 use super::super::fields::{self, Fault, Fields, date, line, parsed};
 use super::super::problem::{Kind, Problem};
 use super::super::session::Db;
-use super::super::shapes::words;
+use super::super::shapes::{words, words_or_null};
 use super::TAG;
 use super::action::{Action, Verb};
 use crate::domain::attempt::Resolution;
@@ -26,6 +26,7 @@ const MANY: usize = 200;
 /// What is to be done, and with which notices: `ids` or `filter`.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it only describes the body")]
+#[schema(example = json!({ "action": "release", "filter": { "state": "held" }, "reason": "Looked through; all are right." }))]
 pub(super) struct ManyBody {
     #[schema(schema_with = words::<Verb>)]
     action: Verb,
@@ -37,7 +38,7 @@ pub(super) struct ManyBody {
     #[schema(min_length = 1, max_length = 1000)]
     reason: Option<String>,
     /// For `resolve`.
-    #[schema(schema_with = words::<Resolution>)]
+    #[schema(schema_with = words_or_null::<Resolution>)]
     outcome: Option<Resolution>,
 }
 
@@ -120,6 +121,11 @@ fn read(fields: &mut Fields<'_>) -> Option<(Action, Which)> {
     let verb = fields.required("action", parsed("not_allowed"));
     let ids = fields.optional("ids", ids);
     let filter = fields.object("filter", filter);
+    if verb.is_none() {
+        // What belongs to an action that nobody knows is not wrong by itself.
+        fields.ignore("reason");
+        fields.ignore("outcome");
+    }
     let action = verb.and_then(|verb| match verb {
         // What these take belongs to one notice alone.
         Verb::Copies | Verb::Posted => {

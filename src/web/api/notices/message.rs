@@ -16,13 +16,11 @@ use crate::domain::delivery::Channel;
 use crate::store::lists::notices::{is_delivery, read_message, read_notice};
 use crate::store::{PgConnection, StoreError};
 
-/// The exact bytes that were handed over, for a notice with one copy by email.
+/// The exact bytes that were handed over, for a notice with one copy by email; of one with several the problem lists
+/// the deliveries. Before the first attempt there are none.
 #[utoipa::path(get, path = "/notices/{id}/message", tag = TAG, params(("id" = Uuid, Path)),
     responses((status = 200, description = "The message", body = String, content_type = "message/rfc822"),
-              (status = 404, description = "No such notice, or no attempt yet", body = super::super::openapi::ProblemBody,
-               content_type = "application/problem+json"),
-              (status = 409, description = "It has several copies; `deliveries` lists them",
-               body = super::super::openapi::ProblemBody, content_type = "application/problem+json")))]
+              (status = 409, description = "wrong-state")))]
 pub(super) async fn of_notice(Id(id): Id, mut db: Db, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
     Query::parse(uri.query())?.finish()?;
     let notice = read_notice(&mut db, id).await?;

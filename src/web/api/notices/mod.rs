@@ -27,7 +27,8 @@ use crate::domain::notice::NoticeState;
 use crate::store::PgConnection;
 use crate::store::lists::notices::{NoticeFilter, list_notices, read_notice};
 use crate::store::unit::trial;
-use action::{Action, CopiesBody, MayHaveReason, Nothing, PostedBody, ResolveBody, Verb, WithReason};
+pub(super) use action::Nothing;
+use action::{Action, CopiesBody, MayHaveReason, PostedBody, ResolveBody, Verb, WithReason};
 pub(super) use view::NoticeView;
 
 const TAG: &str = "notices";
@@ -137,8 +138,7 @@ macro_rules! action {
         $(#[$doc])*
         #[utoipa::path(post, path = $path, tag = TAG, params(("id" = Uuid, Path)), request_body = $body,
             responses((status = 200, description = "The notice", body = NoticeView),
-                      (status = 409, description = "The state does not allow it, or a copy is being sent",
-                       body = super::openapi::ProblemBody, content_type = "application/problem+json")))]
+                      (status = 409, description = "wrong-state, being-sent")))]
         async fn $name(
             State(api): State<Api>,
             caller: Caller,
@@ -153,7 +153,7 @@ macro_rules! action {
 
 action!(
     /// A copy that failed, bounced, or was suppressed and no longer is, goes again with a new budget of attempts.
-    retry, "/notices/{id}/retry", Retry, OptionalJson, Nothing
+    retry, "/notices/{id}/retry", Retry, OptionalJson, Option<Nothing>
 );
 action!(
     /// A pending, held or failed notice is not sent.
@@ -165,7 +165,7 @@ action!(
 );
 action!(
     /// A held notice goes, if it is still owed and in time.
-    release, "/notices/{id}/release", Release, OptionalJson, MayHaveReason
+    release, "/notices/{id}/release", Release, OptionalJson, Option<MayHaveReason>
 );
 action!(
     /// Says whether an ambiguous copy had arrived. One that had not goes again, through the same checks as any other.

@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::super::Api;
 use super::super::access::Caller;
 use super::super::answer::Answer;
 use super::super::body::Json;
@@ -16,7 +17,6 @@ use super::super::problem::Problem;
 use super::super::query::Query;
 use super::super::session::Db;
 use super::super::shapes::{Id, words, words_or_null};
-use super::super::{Api, openapi};
 use super::{Paging, TAG};
 use crate::domain::notice::NoticeState;
 use crate::domain::outlook::{Prospect, outlook};
@@ -53,6 +53,7 @@ words! {
 /// What is decided about a step before it is due.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it only describes the body")]
+#[schema(example = json!({ "notice_type": "expires-30d", "action": "hold", "reason": "The office is closed then." }))]
 pub(super) struct InAdvance {
     /// A dated step of the permit's schedule.
     #[schema(min_length = 1, max_length = 40, example = "expires-30d")]
@@ -63,11 +64,11 @@ pub(super) struct InAdvance {
     reason: String,
 }
 
-/// Holds or cancels the notice of a step that is not yet due. One that is released before its day waits for that day.
+/// Holds or cancels the notice of a step that is not yet due, is owed, and has no notice. One that is released before
+/// its day waits for that day.
 #[utoipa::path(post, path = "/permits/{id}/notices", tag = TAG, params(("id" = Uuid, Path)), request_body = InAdvance,
     responses((status = 200, description = "The notice", body = NoticeView),
-              (status = 409, description = "The step is due, is not owed, or has a notice already",
-               body = openapi::ProblemBody, content_type = "application/problem+json")))]
+              (status = 409, description = "wrong-state")))]
 pub(super) async fn decide(
     State(api): State<Api>,
     _caller: Caller,

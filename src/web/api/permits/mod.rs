@@ -1,6 +1,7 @@
 //! `/permits`: create, read, change, renew, archive, and what became of each.
 
 mod ahead;
+mod edit;
 mod view;
 mod write;
 
@@ -18,6 +19,7 @@ use super::answer::Answer;
 use super::body::{Json, OptionalJson};
 use super::conditional::{IfMatch, if_match, optional_if_match, unless_known};
 use super::fields::read_object;
+use super::notices::Nothing;
 use super::page::{Listed, Page};
 use super::problem::Problem;
 use super::query::Query;
@@ -33,6 +35,7 @@ use crate::store::lists::permits::{After, PermitFilter, list_permits, read_permi
 use crate::store::permit_types::find_permit_type;
 use crate::store::permits::list_terms;
 use crate::store::{Moment, PgConnection, StoreError};
+use edit::{PermitPatch, PermitReplacement};
 use view::{ChangeView, PermitView, TermView};
 use write::{PermitWrite, Renewal};
 
@@ -126,8 +129,7 @@ async fn read_filter(connection: &mut PgConnection, query: &mut Query) -> Result
 /// Records a permit, and what is owed of it at once.
 #[utoipa::path(post, path = "/permits", tag = TAG, request_body = PermitWrite,
     responses((status = 201, description = "The new permit", body = PermitView),
-              (status = 409, description = "The number is taken", body = super::openapi::ProblemBody,
-               content_type = "application/problem+json")))]
+              (status = 409, description = "permit-number-taken")))]
 async fn create(State(api): State<Api>, caller: Caller, mut db: Db, Json(body): Json) -> Result<Answer, Problem> {
     let data = write::read(&mut db, body, None).await?;
     let moment = api.moment(&mut db).await?;
@@ -163,9 +165,10 @@ async fn read(
 }
 
 /// Writes a permit over; fields that are missing are emptied.
-#[utoipa::path(put, path = "/permits/{id}", tag = TAG, request_body = PermitWrite,
+#[utoipa::path(put, path = "/permits/{id}", tag = TAG, request_body = PermitReplacement,
     params(("id" = Uuid, Path), ("If-Match" = String, Header, description = "The ETag that was read")),
-    responses((status = 200, description = "The permit", body = PermitView)))]
+    responses((status = 200, description = "The permit", body = PermitView),
+              (status = 409, description = "permit-number-taken")))]
 async fn replace(
     State(api): State<Api>,
     caller: Caller,
@@ -179,9 +182,10 @@ async fn replace(
 
 /// Changes some fields of a permit, as RFC 7396 says; null empties a field.
 #[utoipa::path(patch, path = "/permits/{id}", tag = TAG,
-    request_body(content((PermitWrite = "application/merge-patch+json"), (PermitWrite = "application/json"))),
+    request_body(content((PermitPatch = "application/merge-patch+json"), (PermitPatch = "application/json"))),
     params(("id" = Uuid, Path), ("If-Match" = String, Header, description = "The ETag that was read")),
-    responses((status = 200, description = "The permit", body = PermitView)))]
+    responses((status = 200, description = "The permit", body = PermitView),
+              (status = 409, description = "permit-number-taken")))]
 async fn patch(
     State(api): State<Api>,
     caller: Caller,
@@ -234,7 +238,8 @@ async fn archive(
 }
 
 /// Brings an archived permit back, and with it what is owed of it.
-#[utoipa::path(post, path = "/permits/{id}/restore", tag = TAG, params(("id" = Uuid, Path)),
+#[utoipa::path(post, path = "/permits/{id}/restore", tag = TAG, request_body = Option<Nothing>,
+    params(("id" = Uuid, Path), ("If-Match" = Option<String>, Header, description = "The ETag that was read")),
     responses((status = 200, description = "The permit", body = PermitView)))]
 async fn restore(
     State(api): State<Api>,
@@ -255,8 +260,7 @@ async fn restore(
 #[utoipa::path(post, path = "/permits/{id}/renew", tag = TAG, request_body = Renewal,
     params(("id" = Uuid, Path), ("If-Match" = Option<String>, Header, description = "The ETag that was read")),
     responses((status = 200, description = "The permit", body = PermitView),
-              (status = 409, description = "It is archived", body = super::openapi::ProblemBody,
-               content_type = "application/problem+json")))]
+              (status = 409, description = "wrong-state"), (status = 422, description = "not-later")))]
 async fn renew(
     State(api): State<Api>,
     caller: Caller,

@@ -45,7 +45,7 @@ pub struct PermitView {
     /// First day of the present term.
     pub effective_on: Option<NaiveDate>,
     /// Last valid day.
-    #[schema(example = "2027-06-30")]
+    #[schema(example = "2030-06-30")]
     pub expires_on: NaiveDate,
     /// Steps due before this day are not owed.
     pub notices_from: Option<NaiveDate>,

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::super::fields::{self, Fields, TEXT_MAX, custom, date, language, line, line_or_nothing, lines, parsed};
 use super::super::problem::Problem;
-use super::super::shapes::words;
+use super::super::shapes::words_or_null;
 use super::view::READ_ONLY;
 use crate::domain::permit::PermitStatus;
 use crate::store::PgConnection;
@@ -20,9 +20,14 @@ const CONTACT: &str = "contact";
 /// The language of whoever none is known.
 const ENGLISH: &str = "en";
 
-/// What can be written of a permit. Only described here: [`read`] reads it.
+// Only described here: `read` reads it.
+/// What can be written of a permit.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it only describes the body")]
+#[schema(example = json!({
+    "permit_number": "FOOD-0042", "permit_type": "food", "holder_name": "Ada Holder", "holder_email": "ada@example.org",
+    "contacts": [{ "name": "Bo Agent", "email": "bo@example.org", "role": "agent" }], "expires_on": "2030-06-30",
+}))]
 pub struct PermitWrite {
     /// 1 to 100 characters; unique without regard to case and spaces.
     #[schema(min_length = 1, max_length = 100, example = "FOOD-0042")]
@@ -31,7 +36,7 @@ pub struct PermitWrite {
     #[schema(min_length = 1, example = "food")]
     permit_type: String,
     /// Active unless given.
-    #[schema(schema_with = words::<PermitStatus>)]
+    #[schema(schema_with = words_or_null::<PermitStatus>)]
     status: Option<PermitStatus>,
     #[schema(min_length = 1, max_length = 10000, example = "Ada Holder")]
     holder_name: String,
@@ -52,7 +57,7 @@ pub struct PermitWrite {
     /// First day of the term; not after `expires_on`.
     effective_on: Option<NaiveDate>,
     /// Last valid day.
-    #[schema(example = "2027-06-30")]
+    #[schema(example = "2030-06-30")]
     expires_on: NaiveDate,
     /// Steps due before this day are not owed.
     notices_from: Option<NaiveDate>,
@@ -180,12 +185,14 @@ pub fn merge(present: Value, patch: Value) -> Value {
     Value::Object(merged)
 }
 
-/// What `renew` takes. Only described here: [`read_renewal`] reads it.
+// Only described here: `read_renewal` reads it.
+/// The new term.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it only describes the body")]
+#[schema(example = json!({ "expires_on": "2031-06-30", "effective_on": "2030-07-01" }))]
 pub struct Renewal {
     /// Last valid day of the new term; today or later, and later than the present one.
-    #[schema(example = "2028-06-30")]
+    #[schema(example = "2031-06-30")]
     expires_on: NaiveDate,
     /// First day of the new term.
     effective_on: Option<NaiveDate>,

@@ -1,0 +1,34 @@
+//! Requests as one types them in a shell.
+
+use serde_json::Value;
+
+/// A command that sends the request, with the address of the service in `$URL` and the token in `$TOKEN`.
+pub fn curl(method: &str, path: &str, operation: &Value) -> String {
+    let path = path.replace('{', "$").replace('}', "").split('/').map(in_shell).collect::<Vec<_>>().join("/");
+    let mut lines = vec![format!("curl \"$URL{path}\"")];
+    if method != "get" {
+        lines.push(format!("-X {}", method.to_uppercase()));
+    }
+    lines.push("-H \"Authorization: Bearer $TOKEN\"".to_owned());
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    if parameters.into_iter().any(|parameter| parameter["name"] == "If-Match" && parameter["required"] == true) {
+        lines.push("-H 'If-Match: \"1\"'".to_owned());
+    }
+    let contents = operation["requestBody"]["content"].as_object().into_iter().flatten();
+    if let Some((media_type, example)) =
+        contents.into_iter().find_map(|(name, body)| Some((name, body.get("example")?)))
+    {
+        lines.push(format!("-H 'Content-Type: {media_type}'"));
+        let body = match example {
+            Value::String(text) => text.clone(),
+            other => format!("{other:#}"),
+        };
+        lines.push(format!("-d '{}'", body.replace('\'', "'\\''")));
+    }
+    lines.join(" \\\n  ")
+}
+
+/// A part of a path; what is filled in stands as a variable.
+fn in_shell(part: &str) -> String {
+    if part.starts_with('$') { part.to_uppercase() } else { part.to_owned() }
+}

@@ -1,19 +1,26 @@
 //! `import`: permits from a file, all of its rows or none.
 
 use std::{
-    path::PathBuf,
+    fs::File,
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
     process::ExitCode,
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
+use futures_util::StreamExt;
+use uuid::Uuid;
 
 use super::{print_json, say};
 use crate::{
     app::{App, Database},
     config::Config,
-    files::{ColumnChoice, DateFormat, ImportOptions, ImportRules, OptionError, Phase, Progress, StatusChoice, import},
+    files::{
+        ColumnChoice, DateFormat, ImportOptions, ImportRules, Input, OptionError, Phase, Progress, StatusChoice,
+        export::rejected_rows, import,
+    },
     store::changes::COMMAND,
 };
 
@@ -40,7 +47,10 @@ pub struct Arguments {
     /// Apply the rows that are right although others are not
     #[arg(long)]
     keep_good_rows: bool,
-    /// Say what would be done, and write nothing
+    /// Write the rejected rows to this file, each with what is wrong in a last column
+    #[arg(long, value_name = "FILE")]
+    errors: Option<PathBuf>,
+    /// Say what would be done, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Print the report as one JSON object
@@ -68,7 +78,12 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
         by: COMMAND,
     };
     let mut meter = Meter::new();
-    let report = import(&database.direct_url, &arguments.file, &options, &rules, |at| meter.show(at)).await?;
+    let report =
+        import(&database.direct_url, Input::Path(arguments.file), &options, &rules, |at| meter.show(at)).await?;
+    if let Some((path, id)) = arguments.errors.as_deref().zip(report.id) {
+        let written = write_rejected(&app, id, path).await;
+        written.with_context(|| format!("--errors: {} cannot be written", path.display()))?;
+    }
     if arguments.json {
         print_json(&report)?;
     } else {
@@ -77,6 +92,15 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     let refused = report.rejected > 0 && !arguments.keep_good_rows;
     let done = report.committed || (report.dry_run && !refused);
     Ok(if done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn write_rejected(app: &App<'_>, import: Uuid, path: &Path) -> Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    let mut rows = rejected_rows(app.pool.clone(), import).await?;
+    while let Some(piece) = rows.next().await {
+        file.write_all(&piece?)?;
+    }
+    Ok(file.flush()?)
 }
 
 /// Tells on standard error how far a long import is, from its third second on.

@@ -4,6 +4,7 @@ mod audit;
 mod demo;
 mod dispatch;
 pub mod doctor;
+mod export;
 mod import;
 mod migrate;
 mod release;
@@ -47,6 +48,8 @@ enum Command {
     Dispatch(dispatch::Arguments),
     /// Import permits from a file
     Import(import::Arguments),
+    /// Write all permits to standard output
+    Export(export::Arguments),
     /// Release, or cancel, what a scan or an import held
     Release(release::Arguments),
     /// Confirm that a restored or moved database may send again
@@ -173,6 +176,7 @@ async fn run_command(command: Command, config: Config, database: &Database) -> R
         Command::Migrate => migrate::run(database).await,
         Command::Scan(arguments) => scan::run(arguments, config, database).await,
         Command::Import(arguments) => import::run(arguments, config, database).await,
+        Command::Export(arguments) => export::run(arguments, config, database).await,
         Command::Release(arguments) => release::run(arguments, config, database).await,
         Command::Token(verb) => token::run(verb, config, database).await,
         Command::Resume(arguments) => resume::run(arguments, config, database).await,

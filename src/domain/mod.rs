@@ -5,6 +5,7 @@ pub mod backoff;
 pub mod calendar;
 pub mod copies;
 pub mod delivery;
+pub mod export;
 pub mod notice;
 pub mod outlook;
 pub mod owed;

@@ -23,8 +23,8 @@ pub struct Prospect {
     pub send_by: Option<NaiveDate>,
     /// Place of its row among those given, if it has one.
     pub row: Option<usize>,
-    /// Whether it will be sent if nothing changes.
-    pub sends: bool,
+    /// The day from which it will be sent if nothing changes; none if it will not.
+    pub goes_on: Option<NaiveDate>,
     /// Why, as far as the row's own reason does not say it.
     pub why: String,
 }
@@ -47,7 +47,7 @@ pub fn outlook(
                 .iter()
                 .position(|row| row.notice_type == step.notice_type && row.expires_on == standing.expires_on);
             let slot = slots.iter().find(|slot| slot.step.notice_type == step.notice_type);
-            let (sends, why) = view.tell(row, slot, step.notice_type.is_renewed(), step.enabled);
+            let (goes_on, why) = view.tell(row, slot, step.notice_type.is_renewed(), step.enabled);
             let of_row = row.map(|row| (rows[row].due_on, rows[row].send_by));
             let days = of_row.or_else(|| slot.map(|slot| (slot.due_on, slot.send_by)));
             let due_on = days.map(|(due_on, _)| due_on);
@@ -57,7 +57,7 @@ pub fn outlook(
                 due_on: due_on.or_else(from_step),
                 send_by: days.map(|(_, send_by)| send_by),
                 row,
-                sends,
+                goes_on,
                 why,
             }
         })
@@ -73,48 +73,56 @@ struct View<'v> {
 }
 
 impl View<'_> {
-    fn tell(&self, row: Option<usize>, slot: Option<&Slot<'_>>, renewed: bool, enabled: bool) -> (bool, String) {
+    fn tell(
+        &self,
+        row: Option<usize>,
+        slot: Option<&Slot<'_>>,
+        renewed: bool,
+        enabled: bool,
+    ) -> (Option<NaiveDate>, String) {
         if let Some(row) = row {
             return self.tell_row(&self.rows[row]);
         }
         if !enabled {
-            return (false, "The step is switched off.".to_owned());
+            return (None, "The step is switched off.".to_owned());
         }
         match slot {
             Some(slot) => self.tell_slot(slot),
-            None if renewed => (false, "It is sent when the permit is renewed.".to_owned()),
-            None => (false, "The step has no day.".to_owned()),
+            None if renewed => (None, "It is sent when the permit is renewed.".to_owned()),
+            None => (None, "The step has no day.".to_owned()),
         }
     }
 
     /// A step that has a notice.
-    fn tell_row(&self, row: &Row) -> (bool, String) {
+    fn tell_row(&self, row: &Row) -> (Option<NaiveDate>, String) {
         let found = self.actions.iter().find_map(|action| match action {
             Action::Revive(id, ..) if *id == row.id => {
-                Some((true, "It is owed again: what kept it back has ended.".to_owned()))
+                Some((Some(self.today), "It is owed again: what kept it back has ended.".to_owned()))
             }
-            Action::Supersede(id, _, reason) if *id == row.id => Some((false, reason.sentence().to_owned())),
-            Action::TooLate(id, _) if *id == row.id => Some((false, "Its last day for sending has passed.".to_owned())),
+            Action::Supersede(id, _, reason) if *id == row.id => Some((None, reason.sentence().to_owned())),
+            Action::TooLate(id, _) if *id == row.id => Some((None, "Its last day for sending has passed.".to_owned())),
             _ => None,
         });
         found.unwrap_or_else(|| match row.state {
-            NoticeState::Pending if row.superseded.is_none() => (true, "It waits to be sent.".to_owned()),
-            NoticeState::Pending => (false, "It is being sent, and no longer owed.".to_owned()),
-            NoticeState::Held => (false, "It is held until somebody releases or cancels it.".to_owned()),
-            NoticeState::Ambiguous => (false, "It may or may not have arrived; somebody has to find out.".to_owned()),
-            NoticeState::Sent => (false, "It was sent.".to_owned()),
-            NoticeState::Failed => (false, "No copy could be sent.".to_owned()),
+            NoticeState::Pending if row.superseded.is_none() => {
+                (Some(self.day_of(row)), "It waits to be sent.".to_owned())
+            }
+            NoticeState::Pending => (None, "It is being sent, and no longer owed.".to_owned()),
+            NoticeState::Held => (None, "It is held until somebody releases or cancels it.".to_owned()),
+            NoticeState::Ambiguous => (None, "It may or may not have arrived; somebody has to find out.".to_owned()),
+            NoticeState::Sent => (None, "It was sent.".to_owned()),
+            NoticeState::Failed => (None, "No copy could be sent.".to_owned()),
             NoticeState::Superseded | NoticeState::Skipped | NoticeState::Cancelled => {
-                (false, format!("It is {}.", row.state))
+                (None, format!("It is {}.", row.state))
             }
         })
     }
 
     /// A step that has none yet.
-    fn tell_slot(&self, slot: &Slot<'_>) -> (bool, String) {
+    fn tell_slot(&self, slot: &Slot<'_>) -> (Option<NaiveDate>, String) {
         let start = match self.begins(slot) {
             Ok(start) => start,
-            Err(why) => return (false, why),
+            Err(why) => return (None, why),
         };
         let later = self.slots.iter().filter(|other| {
             other.step.class == slot.step.class
@@ -123,13 +131,18 @@ impl View<'_> {
                 && not_owed(self.standing, other).is_none()
         });
         if let Some(latest) = later.max_by_key(|other| other.urgency()) {
-            return (false, format!("{} takes its place.", latest.step.notice_type));
+            return (None, format!("{} takes its place.", latest.step.notice_type));
         }
         let when = if start <= self.today { "The next scan claims it".to_owned() } else { format!("Due on {start}") };
         if slot.is_brought_forward() {
-            return (true, format!("{when}: no sending window lies between its due day and its last day."));
+            return (Some(start), format!("{when}: no sending window lies between its due day and its last day."));
         }
-        (true, format!("{when}; it may go until {}.", slot.send_by))
+        (Some(start), format!("{when}; it may go until {}.", slot.send_by))
+    }
+
+    /// The first day on which a notice that waits can go: one that was released in advance waits for its day.
+    fn day_of(&self, row: &Row) -> NaiveDate {
+        if row.brought_forward { self.today } else { row.due_on.max(self.today) }
     }
 
     /// The first day on which it can be claimed, or why there is none.

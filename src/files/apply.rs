@@ -1,19 +1,17 @@
 //! An import from the file to the commit: read and stage, then apply in one transaction, and report.
 
-use std::path::{Path, PathBuf};
-
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::feed::{Part, Stopped, read_into};
 use super::fields::Field;
 use super::remarks::{Reason, Remark};
-use super::{ImportOptions, ImportReport, ReadError, Reading};
+use super::{ImportOptions, ImportReport, Input, ReadError, Reading};
 use crate::domain::window::SendWindow;
 use crate::store::changes::ChangeRules;
 use crate::store::clock::database_now;
 use crate::store::connect::{Purpose, connect};
-use crate::store::imports::{self, Applied, Commit, Job, staging};
+use crate::store::imports::{self, Applied, Beginning, Commit, FileKept, FileLayout, Job, staging};
 use crate::store::{Moment, PgConnection, StoreError};
 use crate::telemetry::metrics;
 
@@ -28,7 +26,7 @@ pub struct ImportRules<'r> {
     pub claim_limit: u64,
     /// Whether new permits are told what is past already, and renewals are confirmed.
     pub catch_up: bool,
-    /// Whether everything is taken back at the end.
+    /// Whether everything but the report is taken back at the end.
     pub dry_run: bool,
     /// Who imports.
     pub by: &'r str,
@@ -98,18 +96,20 @@ pub struct Progress {
 /// Imports a file. `url` leads to the database directly, without a pooler between.
 ///
 /// Rows that are wrong are in the report, and without `keep_good_rows` nothing is committed then. Every permit of
-/// the good rows is counted once: created, renewed, updated or unchanged.
+/// the good rows is counted once: created, renewed, updated or unchanged. The report is recorded, with the rejected
+/// rows, whatever became of the permits; only a file that is refused as a whole leaves nothing.
 pub async fn import(
     url: &str,
-    path: &Path,
+    file: Input,
     options: &ImportOptions,
     rules: &ImportRules<'_>,
     mut progress: impl FnMut(Progress),
 ) -> Result<ImportReport, ImportError> {
     let (parts, mut incoming) = mpsc::channel(2);
-    let (file, words) = (path.to_owned(), options.clone());
-    let reader = tokio::task::spawn_blocking(move || read_into(&file, &words, &parts));
-    let Some(Part::Total(total)) = incoming.recv().await else {
+    let words = options.clone();
+    let name = file.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let reader = tokio::task::spawn_blocking(move || read_into(file, &words, &parts));
+    let Some(Part::Opened { total, layout }) = incoming.recv().await else {
         return Err(reader.await.map_or(ImportError::Broken, |read| refusal(read.err())));
     };
     let mut connection = connect(url, Purpose::Bulk).await.map_err(|error| ImportError::Unusable(error.into()))?;
@@ -118,10 +118,15 @@ pub async fn import(
     staging::open(&mut connection, id).await?;
     let mut good = 0;
     while let Some(part) = incoming.recv().await {
-        let Part::Rows(rows) = part else { continue };
-        staging::insert_rows(&mut connection, id, &rows).await?;
-        good += rows.len() as u64;
-        progress(Progress { phase: Phase::Reading, done: good, total });
+        match part {
+            Part::Opened { .. } => {}
+            Part::Rows(rows) => {
+                staging::insert_rows(&mut connection, id, &rows).await?;
+                good += rows.len() as u64;
+                progress(Progress { phase: Phase::Reading, done: good, total });
+            }
+            Part::Rejected(rows) => staging::insert_rejected(&mut connection, id, &rows).await?,
+        }
     }
     let reading = match reader.await {
         Ok(Ok(reading)) => reading,
@@ -131,7 +136,7 @@ pub async fn import(
         }
         Err(_) => return Err(ImportError::Broken),
     };
-    let mut import = Import { url, path, id, began, options, rules };
+    let mut import = Import { url, name, layout, id, began, options, rules };
     let report = import.apply(&mut connection, reading, &mut progress).await;
     // After a failure the connection may be gone; the next import removes what this leaves.
     let _ = staging::remove(&mut connection, id).await;
@@ -148,7 +153,9 @@ fn refusal(stopped: Option<Stopped>) -> ImportError {
 /// One import whose rows are staged.
 struct Import<'i> {
     url: &'i str,
-    path: &'i Path,
+    /// Name of the file without its folder.
+    name: String,
+    layout: FileLayout,
     id: Uuid,
     began: chrono::DateTime<chrono::Utc>,
     options: &'i ImportOptions,
@@ -166,8 +173,10 @@ impl Import<'_> {
         let number_column = column_of(&reading, Field::PermitNumber);
         let wanted =
             if self.options.keep_good_rows() { reading.rejected < reading.rows } else { reading.rejected == 0 };
-        let report = ImportReport::of(reading, self.rules.dry_run);
+        let mut report = ImportReport::of(reading, self.rules.dry_run);
+        report.id = Some(self.id);
         if !wanted {
+            self.record(connection, &report).await?;
             return Ok(report);
         }
         let total = staging::mark_current(connection, self.id).await?;
@@ -178,10 +187,9 @@ impl Import<'_> {
             by: self.rules.by,
             ..ChangeRules::at(self.rules.moment, self.rules.window)
         };
-        let file_name = self.path.file_name().map(PathBuf::from).unwrap_or_default();
         let job = Job {
             id: self.id,
-            file_name: &file_name.to_string_lossy(),
+            file: self.file(),
             began: self.began,
             given: &given,
             catch_up: self.rules.catch_up,
@@ -191,13 +199,29 @@ impl Import<'_> {
         let full = |applied: &Applied| self.report(report.clone(), applied, number_column.as_deref());
         let json = |applied: &Applied| serde_json::to_value(full(applied)).unwrap_or_default();
         let applied = match imports::apply(connection, &job, json).await? {
-            Commit::Done(applied) | Commit::DryRun(applied) => applied,
+            Commit::Done(applied) => applied,
+            Commit::DryRun(applied) => {
+                self.record(connection, &full(&applied)).await?;
+                applied
+            }
             Commit::Unanswered(applied, error) => self.ask_again(error).await.map(|()| applied)?,
         };
         progress(Progress { phase: Phase::Applying, done: total, total });
         let report = full(&applied);
         self.log(&report, &applied);
         Ok(report)
+    }
+
+    fn file(&self) -> FileKept<'_> {
+        FileKept { name: &self.name, delimiter: self.layout.delimiter, header: &self.layout.header }
+    }
+
+    /// Records what committed nothing.
+    async fn record(&self, connection: &mut PgConnection, report: &ImportReport) -> Result<(), ImportError> {
+        let began = Beginning { at: self.rules.moment.now, by_database: self.began };
+        let report = serde_json::to_value(report).unwrap_or_default();
+        let dry_run = self.rules.dry_run;
+        Ok(imports::record_uncommitted(connection, self.id, self.file(), dry_run, began, &report).await?)
     }
 
     /// Finds out whether a commit without an answer was one.
@@ -212,10 +236,7 @@ impl Import<'_> {
 
     fn report(&self, mut report: ImportReport, applied: &Applied, number_column: Option<&str>) -> ImportReport {
         report.applied(applied);
-        if !self.rules.dry_run {
-            report.id = Some(self.id);
-            report.committed = true;
-        }
+        report.committed = !self.rules.dry_run;
         report.warnings.extend(applied.archived.iter().map(|(row, number)| Remark {
             row: Some(*row),
             column: number_column.map(str::to_owned),

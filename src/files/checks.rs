@@ -6,11 +6,13 @@ use chrono::NaiveDate;
 
 use super::Reading;
 use super::addresses;
+use super::contacts;
 use super::dates::{ColumnDates, DateFault};
 use super::fields::Field;
 use super::mapping::Mapping;
 use super::options::ImportOptions;
 use super::reading::{CELL_CHARS_MAX, Row};
+use super::rejected::Kept;
 use super::remarks::{Reason, Rejections, Remark, Remarks, shorten};
 use super::report::Guessed;
 use super::term::{CONTACT, Contact, TermRow};
@@ -18,6 +20,18 @@ use super::values::{self, some};
 use crate::domain::permit::{PermitNumber, PermitStatus, PermitTypeCode};
 use crate::domain::recipient::EmailAddress;
 use crate::domain::text;
+use crate::store::imports::staging::RejectedRow;
+
+/// What became of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Checked {
+    /// It has no error.
+    Good(Box<TermRow>),
+    /// It has some.
+    Rejected(RejectedRow),
+    /// The same, and as many as are kept are kept already.
+    LeftOut,
+}
 
 /// Checks rows and keeps the account of them.
 pub(super) struct Checker<'c> {
@@ -27,6 +41,8 @@ pub(super) struct Checker<'c> {
     /// Cells of the header.
     width: usize,
     rejections: Rejections,
+    /// Rejected rows that are kept.
+    kept: Kept,
     errors: Remarks,
     warnings: Remarks,
     addresses_cleaned: u64,
@@ -51,6 +67,7 @@ impl<'c> Checker<'c> {
             options,
             width,
             rejections: Rejections::default(),
+            kept: Kept::default(),
             errors: Remarks::default(),
             warnings: Remarks::default(),
             addresses_cleaned: 0,
@@ -60,17 +77,18 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// The term of a row without errors.
-    pub fn check(&mut self, row: &Row<'_>) -> Option<TermRow> {
+    /// The term of a row without errors, or the row.
+    pub fn check(&mut self, row: &Row<'_>) -> Checked {
         let term = if self.shape(row) { self.term(row) } else { None };
-        if self.faults.is_empty() {
-            return term;
+        if let Some(term) = term.filter(|_| self.faults.is_empty()) {
+            return Checked::Good(Box::new(term));
         }
         self.rejections.count(&self.faults);
+        let kept = self.kept.take(row, &self.faults);
         for fault in self.faults.drain(..) {
             self.errors.push(fault);
         }
-        None
+        kept.map_or(Checked::LeftOut, Checked::Rejected)
     }
 
     /// Whether the row has the cells of the header, none of them endless; otherwise no other error of the row would
@@ -239,24 +257,37 @@ impl<'c> Checker<'c> {
             if people.holder.is_none() {
                 people.holder = Some(address);
             } else {
-                people.contacts.push(Contact { name, email: Some(address), role: CONTACT.to_owned() });
+                people.contacts.push(Contact { name, email: Some(address), role: CONTACT.to_owned(), language: None });
             }
         }
+        people.contacts.extend(self.listed_contacts(row));
         let cell = |field| text::one_line(self.mapping.cell(row, field));
         let (name, role) = (cell(Field::ContactName), cell(Field::ContactRole));
         let role = some(role).unwrap_or_else(|| CONTACT.to_owned());
         let contact = self.addresses(row, Field::ContactEmail);
         if contact.good.is_empty() && !values::is_no_value(&name) {
-            people.contacts.push(Contact { name: name.clone(), email: None, role: role.clone() });
+            people.contacts.push(Contact { name: name.clone(), email: None, role: role.clone(), language: None });
         }
         let mut seen = people.keys();
         for (own, address) in contact.good {
             if seen.insert(address.key()) {
                 let name = some(own).unwrap_or_else(|| name.clone());
-                people.contacts.push(Contact { name, email: Some(address), role: role.clone() });
+                people.contacts.push(Contact { name, email: Some(address), role: role.clone(), language: None });
             }
         }
         people
+    }
+
+    /// Those of the column in which our own export writes all of them.
+    fn listed_contacts(&mut self, row: &Row<'_>) -> Vec<Contact> {
+        let cell = self.mapping.cell(row, Field::Contacts);
+        if cell.trim().is_empty() {
+            return Vec::new();
+        }
+        contacts::parse(cell).unwrap_or_else(|fault| {
+            self.fault(row, Field::Contacts, Reason::InvalidContacts, fault);
+            Vec::new()
+        })
     }
 
     fn addresses(&mut self, row: &Row<'_>, field: Field) -> addresses::Addresses {
@@ -302,6 +333,11 @@ impl<'c> Checker<'c> {
                 let detail = format!("{left_out} further {what} are counted and not listed");
                 warnings.push(whole(Reason::ListShortened, detail));
             }
+        }
+        let not_kept = self.rejections.rows - self.kept.rows();
+        if not_kept > 0 {
+            let detail = format!("{not_kept} further rejected rows are counted and not kept for the file of errors");
+            warnings.push(whole(Reason::ListShortened, detail));
         }
         warnings.extend(self.warnings.into_kept());
         Reading {

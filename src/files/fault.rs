@@ -123,6 +123,28 @@ pub enum FileFault {
     Changed,
 }
 
+impl FileFault {
+    /// What is wrong with the content, for programs; none when it could not be read at all.
+    pub fn code(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NotFound | Self::Folder | Self::Io(_) | Self::Changed => return None,
+            Self::Empty => "empty",
+            Self::HeaderOnly => "header_only",
+            Self::OtherFormat(_) => "other_format",
+            Self::Binary => "binary",
+            Self::NotUtf8 { .. } => "not_utf8",
+            Self::TooManyColumns(_) => "too_many_columns",
+            Self::RowTooLong { .. } => "row_too_long",
+            Self::UnclosedQuote { .. } => "unclosed_quote",
+            Self::NoSuchColumn { .. } => "no_such_column",
+            Self::DuplicateColumn { .. } => "duplicate_column",
+            Self::MissingFields { .. } => "missing_fields",
+            Self::AmbiguousDates { .. } => "ambiguous_dates",
+            Self::MixedDates { .. } => "mixed_dates",
+        })
+    }
+}
+
 fn words(fields: &[Field]) -> String {
     fields.iter().map(|field| field.as_str()).collect::<Vec<_>>().join(", ")
 }

@@ -1,12 +1,12 @@
 //! The file on a thread of its own, handing over its good rows in batches; a slow database slows the reading.
 
-use std::path::Path;
-
 use tokio::sync::mpsc::{self, error::SendError};
 
-use super::term::TermRow;
-use super::{ImportOptions, ReadError, Reading, prepare};
-use crate::store::imports::staging::StagedRow;
+use super::checks::Checked;
+use super::term::{Contact, TermRow};
+use super::{ImportOptions, Input, ReadError, Reading};
+use crate::store::imports::FileLayout;
+use crate::store::imports::staging::{RejectedRow, StagedContact, StagedRow};
 
 /// Most rows of a batch.
 const ROWS: usize = 5_000;
@@ -15,10 +15,12 @@ const TEXT: usize = 2 << 20;
 
 /// What the thread hands over.
 pub(super) enum Part {
-    /// How many rows will be looked at; before everything else.
-    Total(u64),
+    /// How many rows will be looked at, and how the file is laid out; before everything else.
+    Opened { total: u64, layout: FileLayout },
     /// Good rows in the order of the file.
     Rows(Vec<StagedRow>),
+    /// Rejected rows in the order of the file.
+    Rejected(Vec<RejectedRow>),
 }
 
 /// Why reading ended early.
@@ -41,25 +43,53 @@ impl From<SendError<Part>> for Stopped {
     }
 }
 
+/// Rows on their way.
+struct Batches<'b> {
+    parts: &'b mpsc::Sender<Part>,
+    good: Vec<StagedRow>,
+    rejected: Vec<RejectedRow>,
+    text: usize,
+}
+
 /// Reads the whole file, blocking; at most two batches wait in `parts`.
-pub(super) fn read_into(path: &Path, options: &ImportOptions, parts: &mpsc::Sender<Part>) -> Result<Reading, Stopped> {
-    let prepared = prepare(path, options)?;
-    parts.blocking_send(Part::Total(prepared.rows()))?;
-    let mut batch = Vec::new();
-    let mut text = 0;
-    let reading = prepared.each::<Stopped>(|term| {
-        text += weight(&term);
-        batch.push(staged(term));
-        if batch.len() == ROWS || text >= TEXT {
-            text = 0;
-            parts.blocking_send(Part::Rows(std::mem::take(&mut batch)))?;
+pub(super) fn read_into(file: Input, options: &ImportOptions, parts: &mpsc::Sender<Part>) -> Result<Reading, Stopped> {
+    let prepared = file.prepare(options)?;
+    parts.blocking_send(Part::Opened { total: prepared.rows(), layout: prepared.layout() })?;
+    let mut batches = Batches { parts, good: Vec::new(), rejected: Vec::new(), text: 0 };
+    let reading = prepared.each_checked::<Stopped>(|row| batches.take(row))?;
+    batches.hand_over()?;
+    Ok(reading)
+}
+
+impl Batches<'_> {
+    fn take(&mut self, row: Checked) -> Result<(), Stopped> {
+        match row {
+            Checked::Good(term) => {
+                self.text += weight(&term);
+                self.good.push(staged(*term));
+            }
+            Checked::Rejected(row) => {
+                self.text += row.errors.len() + row.cells.iter().map(String::len).sum::<usize>();
+                self.rejected.push(row);
+            }
+            Checked::LeftOut => {}
+        }
+        if self.good.len() + self.rejected.len() >= ROWS || self.text >= TEXT {
+            self.hand_over()?;
         }
         Ok(())
-    })?;
-    if !batch.is_empty() {
-        parts.blocking_send(Part::Rows(batch))?;
     }
-    Ok(reading)
+
+    fn hand_over(&mut self) -> Result<(), Stopped> {
+        self.text = 0;
+        if !self.good.is_empty() {
+            self.parts.blocking_send(Part::Rows(std::mem::take(&mut self.good)))?;
+        }
+        if !self.rejected.is_empty() {
+            self.parts.blocking_send(Part::Rejected(std::mem::take(&mut self.rejected)))?;
+        }
+        Ok(())
+    }
 }
 
 fn weight(term: &TermRow) -> usize {
@@ -78,7 +108,7 @@ fn staged(term: TermRow) -> StagedRow {
         holder_name: term.holder_name,
         holder_email: term.holder_email,
         holder_language: term.holder_language,
-        contacts: term.contacts.into_iter().map(|contact| (contact.name, contact.email, contact.role)).collect(),
+        contacts: term.contacts.into_iter().map(contact).collect(),
         site_address: term.site_address,
         description: term.description,
         issued_on: term.issued_on,
@@ -86,4 +116,9 @@ fn staged(term: TermRow) -> StagedRow {
         expires_on: term.expires_on,
         external_id: term.external_id,
     }
+}
+
+fn contact(contact: Contact) -> StagedContact {
+    let Contact { name, email, role, language } = contact;
+    StagedContact { name, email, role, language }
 }

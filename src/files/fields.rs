@@ -36,6 +36,8 @@ words! {
         ContactName = "contact_name",
         /// Of that person.
         ContactRole = "contact_role",
+        /// All further persons, as JSON; guessed only in our own export.
+        Contacts = "contacts",
     }
 }
 
@@ -87,6 +89,7 @@ impl Field {
             Self::ContactName => "contact contactperson",
             Self::ContactEmail => "contactemailaddress",
             Self::ContactRole => "contacttype",
+            Self::Contacts => "",
         };
         names.split_ascii_whitespace()
     }

@@ -3,13 +3,16 @@
 
 use super::fault::{FileFault, list};
 use super::fields::{AFTER_STREET, Field};
+use super::formula::unguard;
 use super::options::ImportOptions;
 use super::reading::Row;
 use super::remarks::{Reason, Remark};
 use super::values::squash;
 
-/// Columns of our own export that no file can set; not worth a warning when they come back to us.
+/// Columns by which our own export is known. No file can set them; not worth a warning when they come back to us.
 const OUR_OWN: [&str; 6] = ["id", "phase", "version", "createdat", "updatedat", "archivedat"];
+/// Further columns of it that an import leaves alone.
+const LEFT_ALONE: [&str; 3] = ["noticesfrom", "noticespauseduntil", "custom"];
 
 /// Which columns a field comes from.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -43,7 +46,7 @@ impl Mapping {
             mapping.places[choice.field as usize] = Some(chosen(header, &squashed, choice.field, &choice.column)?);
         }
         for &field in Field::ALL {
-            if mapping.place(field).is_none() && mapping.may_guess(field, options) {
+            if mapping.place(field).is_none() && mapping.may_guess(field, &squashed, options) {
                 mapping.guess(field, &squashed)?;
             }
         }
@@ -61,9 +64,11 @@ impl Mapping {
         }
     }
 
-    /// A name or role without its address is no contact, and `--permit-type` leaves no question about the type.
-    fn may_guess(&self, field: Field, options: &ImportOptions) -> bool {
+    /// A name or role without its address is no contact, `--permit-type` leaves no question about the type, and what
+    /// others call contacts is free text.
+    fn may_guess(&self, field: Field, squashed: &[String], options: &ImportOptions) -> bool {
         match field {
+            Field::Contacts => is_ours(squashed),
             Field::PermitType => options.permit_type().is_none(),
             Field::ContactName | Field::ContactRole => self.place(Field::ContactEmail).is_some(),
             _ => true,
@@ -112,9 +117,9 @@ impl Mapping {
         self.place(field).is_some()
     }
 
-    /// The cell of `field` as it stands; empty when the file has no such column.
+    /// The cell of `field` as it is meant; empty when the file has no such column.
     pub fn cell<'r>(&self, row: &Row<'r>, field: Field) -> &'r str {
-        self.place(field).map_or("", |at| row.cell(at))
+        self.place(field).map_or("", |at| unguard(row.cell(at)))
     }
 
     /// The header of the column of `field`.
@@ -129,7 +134,7 @@ impl Mapping {
 
     /// Street, second line and city apart by commas; state and postcode together.
     pub fn site_address(&self, row: &Row<'_>) -> String {
-        let part = |at: Option<usize>| at.map_or("", |at| row.cell(at).trim());
+        let part = |at: Option<usize>| at.map_or("", |at| unguard(row.cell(at)).trim());
         let [second, city, state, postcode] = self.after_street.map(part);
         let region = [state, postcode].join(" ");
         let parts = [self.cell(row, Field::SiteAddress).trim(), second, city, region.trim()];
@@ -151,8 +156,10 @@ impl Mapping {
 
     /// One warning that names every column from which nothing is read.
     pub fn unused(&self) -> Option<Remark> {
-        let ours = self.header.iter().filter(|name| OUR_OWN.contains(&squash(name).as_str())).count() == OUR_OWN.len();
-        let ignored = |name: &str| name.is_empty() || (ours && OUR_OWN.contains(&squash(name).as_str()));
+        let squashed: Vec<String> = self.header.iter().map(|name| squash(name)).collect();
+        let ours = is_ours(&squashed);
+        let known = |name: &str| OUR_OWN.contains(&name) || LEFT_ALONE.contains(&name);
+        let ignored = |name: &str| name.is_empty() || (ours && known(&squash(name)));
         let unused = |&at: &usize| !self.takes(at) && !ignored(&self.header[at]);
         let names: Vec<&str> = (0..self.header.len()).filter(unused).map(|at| self.header[at].as_str()).collect();
         (!names.is_empty()).then(|| Remark {
@@ -163,6 +170,11 @@ impl Mapping {
             detail: format!("nothing is read from the columns {}", list(&names)),
         })
     }
+}
+
+/// Whether the columns are those of our own export.
+fn is_ours(squashed: &[String]) -> bool {
+    OUR_OWN.iter().all(|own| squashed.iter().any(|name| name == own))
 }
 
 /// The one column that `--map` means: by its exact name, else regardless of case and punctuation.

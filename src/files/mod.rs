@@ -1,4 +1,5 @@
-//! Imports: a file becomes checked terms, or a complete list of what is wrong; and the terms become permits.
+//! Imports and exports. A file becomes checked terms, or a complete list of what is wrong; and the terms become
+//! permits. `export` is the way back.
 //!
 //! 1. `reading` turns the file into rows of text, whatever wrote it, and says what it guessed.
 //! 2. `mapping` decides which column carries which field.
@@ -13,21 +14,26 @@
 mod addresses;
 mod apply;
 mod checks;
+mod contacts;
 mod dates;
+pub mod export;
 mod fault;
 mod feed;
 mod fields;
+mod formula;
 pub mod ledger;
 mod mapping;
 mod options;
 mod probe;
 pub mod reading;
+mod rejected;
 mod remarks;
 mod report;
 mod term;
 mod values;
 
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 pub use apply::{ImportError, ImportRules, Phase, Progress, import};
 pub use dates::DateFormat;
@@ -36,14 +42,17 @@ pub use fields::Field;
 pub use mapping::MappedColumn;
 pub use options::{ColumnChoice, ImportOptions, OptionError, StatusChoice};
 pub use probe::Delimiter;
+pub use rejected::REJECTED_KEPT;
 pub use remarks::{REMARKS_KEPT, Reason, Remark, SHOWN_CHARS};
-pub use report::{Guessed, ImportReport};
+pub use report::{Guessed, ImportReport, WouldMail};
 pub use term::{Contact, TermRow};
 
-use checks::Checker;
+use checks::{Checked, Checker};
 use dates::ColumnDates;
 use mapping::Mapping;
 use reading::Source;
+
+use crate::store::imports::FileLayout;
 
 /// What reading a file came to; the caller's next step decides whether anything is committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,12 +88,45 @@ pub struct Prepared<'o> {
     rows: u64,
 }
 
+/// What is to be read.
+#[derive(Debug)]
+pub enum Input {
+    /// The file at this path.
+    Path(PathBuf),
+    /// A file that is open and may have no name of its own, and what it is called.
+    Open(File, PathBuf),
+}
+
+impl Input {
+    /// What the file is called.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Path(path) | Self::Open(_, path) => path,
+        }
+    }
+
+    fn prepare(self, options: &ImportOptions) -> Result<Prepared<'_>, ReadError> {
+        match self {
+            Self::Path(path) => prepare(&path, options),
+            Self::Open(file, path) => prepare_source(Source::of(file, &path), &path, options),
+        }
+    }
+}
+
 /// Reads `path` once and decides columns and date formats; nothing is handed over yet.
 ///
 /// A path that cannot be read twice (a pipe) is first copied to an unnamed temporary file.
 pub fn prepare<'o>(path: &Path, options: &'o ImportOptions) -> Result<Prepared<'o>, ReadError> {
+    prepare_source(Source::open(path), path, options)
+}
+
+fn prepare_source<'o>(
+    source: Result<Source, FileFault>,
+    path: &Path,
+    options: &'o ImportOptions,
+) -> Result<Prepared<'o>, ReadError> {
     let named = |fault| ReadError::new(path, fault);
-    let mut source = Source::open(path).map_err(named)?;
+    let mut source = source.map_err(named)?;
     let mapping = Mapping::resolve(source.header(), options).map_err(named)?;
     let (rows, dates) = first_pass(&mut source, &mapping, options).map_err(named)?;
     Ok(Prepared { source, mapping, dates, options, rows })
@@ -118,9 +160,22 @@ impl Prepared<'_> {
         self.rows
     }
 
+    /// How the file is laid out.
+    fn layout(&self) -> FileLayout {
+        FileLayout { delimiter: self.source.delimiter().byte().into(), header: self.source.header().to_vec() }
+    }
+
     /// Checks every row and hands the good ones to `each`, in the order of the file. An error of `each` ends the
     /// reading; so does a file that was changed since it was prepared.
-    pub fn each<E: From<ReadError>>(mut self, mut each: impl FnMut(TermRow) -> Result<(), E>) -> Result<Reading, E> {
+    pub fn each<E: From<ReadError>>(self, mut each: impl FnMut(TermRow) -> Result<(), E>) -> Result<Reading, E> {
+        self.each_checked(|row| if let Checked::Good(term) = row { each(*term) } else { Ok(()) })
+    }
+
+    /// The same with the rejected rows among them.
+    fn each_checked<E: From<ReadError>>(
+        mut self,
+        mut each: impl FnMut(Checked) -> Result<(), E>,
+    ) -> Result<Reading, E> {
         let file = self.source.path().to_owned();
         let named = |fault| E::from(ReadError::new(&file, fault));
         let guessed = Guessed {
@@ -135,9 +190,7 @@ impl Prepared<'_> {
         let mut rows = self.source.rows().map_err(named)?;
         while let Some(row) = rows.next_row().map_err(named)? {
             count += 1;
-            if let Some(term) = checker.check(&row) {
-                each(term)?;
-            }
+            each(checker.check(&row))?;
         }
         if count != self.rows || self.source.changed().map_err(named)? {
             return Err(named(FileFault::Changed));

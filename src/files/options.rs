@@ -52,6 +52,17 @@ pub enum OptionError {
     DateFormat(String),
 }
 
+impl OptionError {
+    /// The option, as the command line has it.
+    pub fn option(&self) -> &'static str {
+        match self {
+            Self::Form { option, .. } | Self::Word { option, .. } | Self::Twice { option, .. } => option,
+            Self::TwoTypes | Self::PermitType(_) => "--permit-type",
+            Self::DateFormat(_) => "--date-format",
+        }
+    }
+}
+
 /// `--map FIELD=COLUMN`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnChoice {

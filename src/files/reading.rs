@@ -4,9 +4,8 @@
 //! `csv` crate drops blank lines without a trace, so its core is driven here by hand; that also bounds a row.
 //! Another kind of file joins by giving the same [`Row`]s.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use csv_core::ReadRecordResult;
@@ -69,7 +68,11 @@ pub struct Source {
 impl Source {
     /// Opens `path`, refuses what is not csv, guesses the delimiter and reads the header.
     pub fn open(path: &Path) -> Result<Self, FileFault> {
-        let mut file = File::open(path).map_err(io_fault)?;
+        Self::of(File::open(path).map_err(io_fault)?, path)
+    }
+
+    /// The same of a file that is open; `path` is what it is called.
+    pub fn of(mut file: File, path: &Path) -> Result<Self, FileFault> {
         let mut opened = file.metadata().map_err(io_fault)?;
         if opened.is_dir() {
             return Err(FileFault::Folder);
@@ -78,6 +81,7 @@ impl Source {
             file = spooled(file).map_err(FileFault::Io)?;
             opened = file.metadata().map_err(FileFault::Io)?;
         }
+        file.seek(SeekFrom::Start(0)).map_err(io_fault)?;
         let mut head = Vec::with_capacity(BUFFER);
         (&file).take(BUFFER as u64).read_to_end(&mut head).map_err(io_fault)?;
         probe::refuse_other_formats(&head)?;
@@ -159,11 +163,9 @@ fn io_fault(error: std::io::Error) -> FileFault {
     }
 }
 
-/// A copy of what comes out of a pipe, in a file that has no name any more and goes with its handle.
+/// A copy of what comes out of a pipe, in a file that has no name and goes with its handle.
 fn spooled(mut pipe: File) -> std::io::Result<File> {
-    let path = std::env::temp_dir().join(format!("permit-notifier-{}.csv", uuid::Uuid::now_v7()));
-    let mut spool = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    std::fs::remove_file(&path)?;
+    let mut spool = tempfile::tempfile()?;
     std::io::copy(&mut pipe, &mut spool)?;
     spool.flush()?;
     spool.seek(SeekFrom::Start(0))?;

@@ -41,6 +41,8 @@ words! {
         MalformedAddress = "malformed_address",
         /// Not a language tag.
         InvalidLanguage = "invalid_language",
+        /// Not a list of contacts as our own export writes it.
+        InvalidContacts = "invalid_contacts",
         /// Columns that nothing is read from: a warning.
         UnusedColumns = "unused_columns",
         /// Rows whose status cell is empty: a warning.

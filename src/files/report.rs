@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use chrono::NaiveDate;
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::Reading;
 use super::probe::Delimiter;
 use super::remarks::{Reason, Remark};
-use crate::store::imports::Applied;
+use crate::store::imports::{Applied, DAYS_AHEAD};
 
 /// How many errors, and how many warnings, the text lists; the JSON lists all that were kept.
 const LISTED: usize = 200;
@@ -26,11 +27,26 @@ pub struct Guessed {
     pub header_row: u64,
 }
 
+/// The mail of the next [`DAYS_AHEAD`] days, today included, because of a file, if nothing else changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WouldMail {
+    /// Messages: one for each address and notice.
+    pub messages: u64,
+    /// By the day from which they go; days without mail are left out.
+    pub by_day: BTreeMap<NaiveDate, u64>,
+}
+
+impl WouldMail {
+    fn of(by_day: BTreeMap<NaiveDate, u64>) -> Self {
+        Self { messages: by_day.values().sum(), by_day }
+    }
+}
+
 /// One import, in the shape of `import --json`. What reading knows is filled in by [`ImportReport::of`]; the rest
 /// is of what was done in the database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImportReport {
-    /// None until the import is recorded.
+    /// None while the file is read; from then on what the import is recorded by, even if it commits nothing.
     pub id: Option<Uuid>,
     /// Whether the good rows were applied and that was recorded, even if they changed nothing.
     pub committed: bool,
@@ -62,6 +78,9 @@ pub struct ImportReport {
     pub types_created: u64,
     /// Notices made pending or held because of this file.
     pub notices_claimed: u64,
+    /// Only of a dry run that got as far: the mail of the next 30 days because of this file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub would_mail: Option<WouldMail>,
     /// By row; at most [`super::REMARKS_KEPT`].
     pub errors: Vec<Remark>,
     /// Those about the whole file first, then by row.
@@ -88,6 +107,7 @@ impl ImportReport {
             guessed: reading.guessed,
             types_created: 0,
             notices_claimed: 0,
+            would_mail: None,
             errors: reading.errors,
             warnings: reading.warnings,
         }
@@ -102,6 +122,7 @@ impl ImportReport {
         self.history_terms = applied.history_terms;
         self.types_created = applied.types_created;
         self.notices_claimed = applied.notices_claimed;
+        self.would_mail = applied.would_mail.clone().map(WouldMail::of);
     }
 }
 
@@ -133,6 +154,12 @@ impl std::fmt::Display for ImportReport {
         ];
         for (what, count) in counts {
             writeln!(f, "{count:>9} {what}")?;
+        }
+        if let Some(mail) = &self.would_mail {
+            writeln!(f, "{:>9} messages in the next {DAYS_AHEAD} days because of this file", mail.messages)?;
+            for (day, messages) in &mail.by_day {
+                writeln!(f, "{messages:>11} from {day}")?;
+            }
         }
         for (reason, rows) in &self.rejected_by_reason {
             writeln!(f, "{rows:>11} {reason}")?;

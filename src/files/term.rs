@@ -65,6 +65,8 @@ pub struct Contact {
     pub email: Option<EmailAddress>,
     /// `contact` when the file says nothing.
     pub role: String,
+    /// BCP 47 tag; only our own export gives one.
+    pub language: Option<String>,
 }
 
 /// The role of a contact for whom the file names none.

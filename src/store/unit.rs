@@ -30,6 +30,14 @@ impl Unit {
         Ok(())
     }
 
+    /// Lets the transaction wait for work that is done elsewhere; its connection ends with its process all the same.
+    pub async fn may_idle(&mut self) -> Result<()> {
+        sqlx::query!(r#"SELECT set_config('idle_in_transaction_session_timeout', '2h', true) AS "set!""#)
+            .fetch_one(&mut *self.0)
+            .await?;
+        Ok(())
+    }
+
     /// Takes back everything since the mark.
     pub async fn take_back(&mut self) -> Result<()> {
         sqlx::query!("ROLLBACK TO SAVEPOINT request").execute(&mut *self.0).await?;

@@ -348,15 +348,36 @@ fn a_header_that_stands_twice_matters_only_where_it_is_used() {
 fn the_columns_of_our_own_export_are_known_or_passed_over() {
     let fields = files::Field::ALL.iter().map(|field| field.as_str()).collect::<Vec<_>>().join(",");
     let text = format!(
-        "id,{fields},phase,version,created_at,updated_at,archived_at\n\
-        0,1,Food,active,Ann,a@x.org,pt-BR,1 Elm St,Text,2025-01-01,2025-01-02,2026-01-01,E-1,b@x.org,Bob,agent,a,b,c,d,e\n"
+        "id,{fields},phase,version,created_at,updated_at,archived_at,custom\n\
+        0,1,Food,active,Ann,a@x.org,pt-BR,1 Elm St,Text,2025-01-01,2025-01-02,2026-01-01,E-1,b@x.org,Bob,agent,\
+        \"[{{\"\"name\"\":\"\"Cy\"\",\"\"email\"\":null,\"\"role\"\":\"\"tenant\"\",\"\"language\"\":\"\"es\"\"}}]\",a,b,c,d,e,{{}}\n"
     );
     let (reading, terms) = read(text, &plain()).unwrap();
     assert_eq!((reading.rejected, reading.warnings.len()), (0, 0), "{reading:?}");
     assert_eq!(reading.mapped.len(), files::Field::ALL.len());
     assert_eq!(terms[0].external_id.as_deref(), Some("E-1"));
     assert_eq!(terms[0].holder_language.as_deref(), Some("pt-BR"));
-    assert_eq!(terms[0].contacts[0].role, "agent");
+    let contacts: Vec<_> = terms[0].contacts.iter().map(|one| (one.role.as_str(), one.language.as_deref())).collect();
+    assert_eq!(contacts, [("tenant", Some("es")), ("agent", None)]);
+}
+
+#[test]
+fn what_others_call_contacts_is_left_alone() {
+    let text = "permit_number,permit_type,holder_name,expires_on,contacts\n1,Food,Ann,2026-01-31,ask Bob\n";
+    let (reading, terms) = read(text, &plain()).unwrap();
+    assert_eq!((reading.rejected, reading.warnings[0].code), (0, Reason::UnusedColumns));
+    assert!(terms[0].contacts.is_empty());
+    let (reading, _) = read(text, &options(&["contacts=contacts"], &[], None, false)).unwrap();
+    assert_eq!((reading.rejected, reading.errors[0].code), (1, Reason::InvalidContacts));
+}
+
+#[test]
+fn the_apostrophe_before_a_formula_is_not_a_part_of_the_cell() {
+    let text = "permit_number,permit_type,holder_name,expires_on\n\
+                '-1,Food,'=1+1,2026-01-31\n'2,Food,'Ann',2026-01-31\n3,Food,''@b,2026-01-31\n";
+    let (_, terms) = read(text, &plain()).unwrap();
+    let names: Vec<_> = terms.iter().map(|term| (term.permit_number.as_str(), term.holder_name.as_str())).collect();
+    assert_eq!(names, [("-1", "=1+1"), ("'2", "'Ann'"), ("3", "'@b")]);
 }
 
 // Options.

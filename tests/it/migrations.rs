@@ -96,7 +96,7 @@ async fn a_newer_database_that_this_program_may_still_use_is_left_as_it_is() {
 }
 
 /// Rows as an office has them, by the migration after which they can be written.
-const SAMPLES: [(i64, &str); 14] = [
+const SAMPLES: [(i64, &str); 15] = [
     (
         20_261_129_100_000,
         "INSERT INTO permit_types (code, name, created_at, updated_at) VALUES ('food', 'Food', now(), now());
@@ -186,6 +186,11 @@ const SAMPLES: [(i64, &str); 14] = [
     ),
     (20_261_129_101_300, "UPDATE permits SET site_address = '12 Elm Street'"),
     (20_261_129_101_400, "UPDATE notices SET state = 'failed'"),
+    (
+        20_261_129_102_000,
+        "INSERT INTO import_rejections SELECT id, 2, '[\"A 3\"]', 'expires_on is needed' FROM imports;
+         INSERT INTO import_rejected_rows VALUES (gen_random_uuid(), 2, '[]', 'expires_on is needed')",
+    ),
 ];
 
 #[tokio::test]

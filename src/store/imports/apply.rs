@@ -1,13 +1,17 @@
 //! The one transaction in which a staged file becomes permits, terms and notices.
 
-use chrono::{DateTime, Days, Utc};
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Days, NaiveDate, Utc};
 use serde_json::Value;
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use super::{
+    foresee,
     plan::{self, Tally},
-    record, write,
+    record::{self, FileKept},
+    write,
 };
 use crate::store::{
     Result, StoreError,
@@ -22,8 +26,8 @@ use crate::store::{
 pub struct Job<'j> {
     /// The import, whose rows are staged.
     pub id: Uuid,
-    /// Name of the file without its folder.
-    pub file_name: &'j str,
+    /// The file.
+    pub file: FileKept<'j>,
     /// What the database's clock showed at the import's `now`.
     pub began: DateTime<Utc>,
     /// Names of the fields that the file has, and `contacts` if it has columns for them.
@@ -49,6 +53,8 @@ pub struct Applied {
     pub notices_claimed: u64,
     /// The part of them that is held.
     pub held: u64,
+    /// Of a dry run: messages of the days to come because of the file.
+    pub would_mail: Option<BTreeMap<NaiveDate, u64>>,
     /// Row and number of the first [`ARCHIVED_LISTED`] archived permits that the file names.
     pub archived: Vec<(u64, String)>,
 }
@@ -122,11 +128,12 @@ async fn apply_once(
 ) -> Result<Option<Commit>> {
     let mut transaction = connection.begin().await?;
     wait_for_imports(&mut transaction).await?;
-    let Some(applied) = write_all(&mut transaction, job).await? else {
+    let Some(mut applied) = write_all(&mut transaction, job).await? else {
         transaction.rollback().await?;
         return Ok(None);
     };
     if job.dry_run {
+        applied.would_mail = Some(foresee::messages_by_day(&mut transaction, job).await?);
         transaction.rollback().await?;
         return Ok(Some(Commit::DryRun(applied)));
     }
@@ -166,7 +173,7 @@ async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Optio
     let types_created = plan::create_types(connection, id, moment.now).await?;
     let permits = plan::tally(connection, id).await?;
     let archived = plan::list_archived(connection, id, ARCHIVED_LISTED).await?;
-    record::insert_import(connection, id, job.file_name, moment.now).await?;
+    record::insert_import(connection, id, job.file, moment.now).await?;
     let notices_from = (!job.catch_up).then_some(moment.today);
     let created = write::insert_permits(connection, id, notices_from, moment.today, moment.now).await?;
     if created < permits.created {
@@ -181,7 +188,7 @@ async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Optio
     write::replace_contacts(connection, id).await?;
     let (notices_claimed, held) = write_notices(connection, job).await?;
     let history_terms = terms - permits.created - permits.renewed;
-    Ok(Some(Applied { permits, history_terms, types_created, notices_claimed, held, archived }))
+    Ok(Some(Applied { permits, history_terms, types_created, notices_claimed, held, would_mail: None, archived }))
 }
 
 /// Writes what becomes of notices; says how many are pending or held because of it, and how many of them held.

@@ -8,14 +8,19 @@
 //!    by somebody else between the plan and the lock is planned again.
 //! 4. Permit types, permits, terms and contacts are written by one statement each (`write`); then notices, as every
 //!    change writes them.
-//! 5. The row of the import is written with its report, and all is committed or nothing is.
+//! 5. The row of the import is written with its report and the rows that were rejected, and all is committed or
+//!    nothing is. What commits nothing, because of wrong rows or as a dry run, leaves the same row afterwards.
 
 mod apply;
+mod foresee;
 mod plan;
 mod record;
 pub mod staging;
 mod write;
 
 pub use apply::{ARCHIVED_LISTED, Applied, Commit, Job, apply, was_in_the_way};
+pub use foresee::DAYS_AHEAD;
 pub use plan::Tally;
-pub use record::is_recorded;
+pub use record::{
+    Beginning, FileKept, FileLayout, is_recorded, list_rejections, read_layout, read_report, record_uncommitted,
+};

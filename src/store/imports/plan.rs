@@ -64,7 +64,8 @@ pub(super) async fn plan_permits(connection: &mut PgConnection, import: Uuid, gi
              -- Without columns for contacts, further addresses in the holder's cell are added and nobody is removed.
              SELECT CASE WHEN 'contacts' = ANY ($2) THEN '[]' ELSE known.list END
                     || coalesce(jsonb_agg(new.contact || jsonb_build_object('language',
-                                    coalesce(same.language, r.holder_language, p.holder_language, 'en'))
+                                    coalesce(new.contact ->> 'language', same.language, r.holder_language,
+                                             p.holder_language, 'en'))
                                 ORDER BY new.place), '[]') AS list
              FROM jsonb_array_elements(r.contacts) WITH ORDINALITY AS new (contact, place)
              LEFT JOIN LATERAL (

@@ -35,8 +35,8 @@ pub struct StagedRow {
     pub holder_email: Option<EmailAddress>,
     /// Empty when the row says nothing about it.
     pub holder_language: Option<String>,
-    /// Others who get copies: name, address, role.
-    pub contacts: Vec<(String, Option<EmailAddress>, String)>,
+    /// Others who get copies.
+    pub contacts: Vec<StagedContact>,
     /// Where it applies.
     pub site_address: Option<String>,
     /// What it is for.
@@ -49,6 +49,30 @@ pub struct StagedRow {
     pub expires_on: NaiveDate,
     /// Identifier in another system.
     pub external_id: Option<String>,
+}
+
+/// Somebody besides the holder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StagedContact {
+    /// May be empty.
+    pub name: String,
+    /// Address, if the row gives one.
+    pub email: Option<EmailAddress>,
+    /// What the person is to the permit.
+    pub role: String,
+    /// BCP 47 tag; empty when the row says nothing about it.
+    pub language: Option<String>,
+}
+
+/// One row that was rejected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RejectedRow {
+    /// Row of the file.
+    pub file_row: u64,
+    /// Its cells as they stand, which may be fewer or more than the header has.
+    pub cells: Vec<String>,
+    /// What is wrong with it, in words.
+    pub errors: String,
 }
 
 /// Key of the lock that says that an import is alive.
@@ -90,7 +114,8 @@ async fn disown(connection: &mut PgConnection, import: Uuid) -> Result<()> {
 /// Imports that have something staged.
 async fn list_imports(connection: &mut PgConnection) -> Result<Vec<Uuid>> {
     let imports = sqlx::query_scalar!(
-        r#"SELECT import_id AS "import_id!" FROM import_rows UNION SELECT import_id FROM import_permits"#
+        r#"SELECT import_id AS "import_id!" FROM import_rows UNION SELECT import_id FROM import_permits
+           UNION SELECT import_id FROM import_rejected_rows"#
     );
     Ok(imports.fetch_all(connection).await?)
 }
@@ -98,7 +123,8 @@ async fn list_imports(connection: &mut PgConnection) -> Result<Vec<Uuid>> {
 /// Removes what is staged of an import.
 pub async fn remove(connection: &mut PgConnection, import: Uuid) -> Result<()> {
     sqlx::query!("DELETE FROM import_rows WHERE import_id = $1", import).execute(&mut *connection).await?;
-    sqlx::query!("DELETE FROM import_permits WHERE import_id = $1", import).execute(connection).await?;
+    sqlx::query!("DELETE FROM import_permits WHERE import_id = $1", import).execute(&mut *connection).await?;
+    sqlx::query!("DELETE FROM import_rejected_rows WHERE import_id = $1", import).execute(connection).await?;
     Ok(())
 }
 
@@ -139,8 +165,30 @@ pub async fn insert_rows(connection: &mut PgConnection, import: Uuid, rows: &[St
     Ok(())
 }
 
+/// Stages a batch of rejected rows, to be kept with the import.
+pub async fn insert_rejected(connection: &mut PgConnection, import: Uuid, rows: &[RejectedRow]) -> Result<()> {
+    sqlx::query!(
+        "INSERT INTO import_rejected_rows (import_id, file_row, cells, errors)
+         SELECT $1, * FROM unnest($2::bigint[], $3::jsonb[], $4::text[])",
+        import,
+        &rows.iter().map(|row| row.file_row as i64).collect::<Vec<_>>(),
+        &rows.iter().map(|row| json!(row.cells)).collect::<Vec<_>>(),
+        &rows.iter().map(|row| row.errors.clone()).collect::<Vec<_>>(),
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 fn contacts(row: &StagedRow) -> Value {
-    let one = |(name, email, role): &(String, Option<EmailAddress>, String)| json!({ "name": name, "email": email.as_ref().map(ToString::to_string), "role": role });
+    let one = |contact: &StagedContact| {
+        let email = contact.email.as_ref().map(ToString::to_string);
+        let mut value = json!({ "name": contact.name, "email": email, "role": contact.role });
+        if let Some(language) = &contact.language {
+            value["language"] = language.as_str().into();
+        }
+        value
+    };
     row.contacts.iter().map(one).collect()
 }
 

@@ -1,6 +1,7 @@
 //! What people and programs look at: rows as they are shown, page by page, in the order of a key.
 
 pub mod notices;
+pub mod pages;
 pub mod permit_types;
 pub mod permits;
 pub mod scans;

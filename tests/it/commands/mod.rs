@@ -3,6 +3,8 @@
 mod bad_input;
 mod demo;
 mod doctor;
+mod export;
+mod large_import;
 mod main_job;
 mod quiet;
 mod serve;

@@ -1,10 +1,9 @@
 //! Imports that end in the middle: nothing of them is left.
 
 use std::env;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
-use permit_notifier::files::{self, ImportError};
+use permit_notifier::files::{self, ImportError, Input};
 use sqlx::{Connection, PgConnection};
 
 use super::{Desk, HEADER, all_or_nothing, catch_up};
@@ -102,5 +101,5 @@ async fn a_process_that_is_killed_while_applying_leaves_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn child_imports_until_killed() {
     let (Ok(url), Ok(file)) = (env::var(CHILD_URL), env::var(CHILD_FILE)) else { return };
-    let _ = files::import(&url, Path::new(&file), &all_or_nothing(), &catch_up(), |_| {}).await;
+    let _ = files::import(&url, Input::Path(file.into()), &all_or_nothing(), &catch_up(), |_| {}).await;
 }

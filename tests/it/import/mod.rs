@@ -9,7 +9,7 @@ mod whole;
 use std::path::{Path, PathBuf};
 
 use chrono::NaiveDate;
-use permit_notifier::files::{self, ImportError, ImportOptions, ImportReport, ImportRules};
+use permit_notifier::files::{self, ImportError, ImportOptions, ImportReport, ImportRules, Input};
 use permit_notifier::store::changes::{self, ChangeRules};
 use permit_notifier::store::permits::{PermitData, find_permit, get_permit};
 use permit_notifier::store::{Moment, migrate::migrate};
@@ -87,7 +87,7 @@ impl Desk {
         options: &ImportOptions,
         rules: &ImportRules<'_>,
     ) -> Result<ImportReport, ImportError> {
-        files::import(&self.url, path, options, rules, |_| {}).await
+        files::import(&self.url, Input::Path(path.to_owned()), options, rules, |_| {}).await
     }
 
     /// Imports lines below a header.
@@ -164,6 +164,7 @@ impl Desk {
             "deliveries",
             "import_rows",
             "import_permits",
+            "import_rejected_rows",
         ] {
             let rows = format!("SELECT string_agg(t::text, E'\\n' ORDER BY t::text) FROM {table} t");
             dump.extend([table, "\n", &self.ask(&rows).await, "\n"]);

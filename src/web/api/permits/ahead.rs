@@ -128,8 +128,8 @@ struct StepOutlook {
 
 impl StepOutlook {
     fn of(prospect: Prospect, rows: &[Row]) -> Self {
-        let Prospect { notice_type, due_on, send_by, row, sends, why } = prospect;
-        let will = if sends { Will::Send } else { Will::Nothing };
+        let Prospect { notice_type, due_on, send_by, row, goes_on, why } = prospect;
+        let will = if goes_on.is_some() { Will::Send } else { Will::Nothing };
         let state = row.map(|row| rows[row].state);
         Self { notice_type: notice_type.to_string(), due_on, send_by, state, will, why }
     }

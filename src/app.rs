@@ -1,5 +1,9 @@
 //! The composition root: puts the parts together for every command.
 
+mod office_files;
+
+pub use office_files::OfficeFiles;
+
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -32,7 +36,7 @@ use crate::{
         migrate::{MigrateError, migrate},
         pooler::is_pooled,
     },
-    web::api::{Api, ApiParts, Mails, ScanRefused, Scans},
+    web::api::{Api, ApiParts, Mails, ScanRefused, Scans, UploadLimits},
 };
 
 /// Where the database is, and the private server that answers there if it is ours.
@@ -290,6 +294,8 @@ impl<'d> App<'d> {
         Ok(Api::new(ApiParts {
             mails: Arc::new(OfficeMails(self.office()?)),
             scans: Arc::new(AskedScans { asked: Asked::new(rules, shutdown.clone()), scans }),
+            files: Arc::new(self.files()),
+            uploads: UploadLimits::default(),
             pool: self.web_pool.clone(),
             clock: Arc::clone(&self.clock),
             zone: self.config.time_zone,
@@ -297,6 +303,18 @@ impl<'d> App<'d> {
             claim_limit: self.config.scan_claim_limit.map_or(0, u64::from),
             rate_per_minute: self.config.api_rate_per_minute,
         }))
+    }
+
+    /// Imports and exports over HTTP.
+    fn files(&self) -> OfficeFiles {
+        OfficeFiles {
+            direct_url: self.database.direct_url.clone(),
+            pool: self.web_pool.clone(),
+            clock: Arc::clone(&self.clock),
+            zone: self.config.time_zone,
+            window: self.config.send_window.clone(),
+            claim_limit: self.config.scan_claim_limit.map_or(0, u64::from),
+        }
     }
 
     /// Where mail on disk goes.

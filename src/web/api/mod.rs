@@ -10,6 +10,8 @@ mod body;
 mod conditional;
 pub mod description;
 mod fields;
+pub mod files;
+mod imports;
 mod notices;
 mod openapi;
 mod page;
@@ -50,10 +52,16 @@ use crate::store::changes::ChangeRules;
 use crate::store::leases::Leased;
 use crate::store::unit::Session;
 use crate::store::{Moment, PgConnection, PgPool, StoreError, clock::database_now};
+pub use imports::UploadLimits;
 use problem::{Kind, Problem};
 
 /// Where the API is.
 pub const ROOT: &str = "/api/v1";
+
+/// How many files a process takes in at once. They are applied one after the other in any case.
+const IMPORTS_AT_ONCE: usize = 2;
+/// How many it writes at once.
+const EXPORTS_AT_ONCE: usize = 4;
 
 /// Scans by this process, as the API asks for them.
 pub trait Scans: Debug + Send + Sync {
@@ -98,6 +106,10 @@ pub struct ApiParts {
     pub scans: Arc<dyn Scans>,
     /// Mails as this process makes them.
     pub mails: Arc<dyn Mails>,
+    /// Imports and exports by this process.
+    pub files: Arc<dyn files::Files>,
+    /// How uploads are limited.
+    pub uploads: UploadLimits,
     /// Requests a minute of one token in this process; `None` for no limit.
     pub rate_per_minute: Option<NonZeroU32>,
 }
@@ -114,6 +126,10 @@ pub struct Inner {
     running: repeat::Running,
     /// Places for requests that are worked on.
     places: Arc<Semaphore>,
+    /// Places for uploads and their imports, each of which may have a connection of its own and one of the pool.
+    imports: Arc<Semaphore>,
+    /// Places for files that are read, each of which may have a connection of its own.
+    exports: Arc<Semaphore>,
     /// Requests whose callers may have hung up.
     requests: TaskTracker,
 }
@@ -142,6 +158,8 @@ impl Api {
             tokens: access::Tokens::default(),
             running: repeat::Running::default(),
             places: Arc::new(Semaphore::new(work::PLACES)),
+            imports: Arc::new(Semaphore::new(IMPORTS_AT_ONCE)),
+            exports: Arc::new(Semaphore::new(EXPORTS_AT_ONCE)),
             requests: TaskTracker::new(),
         }))
     }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::problem::FieldError;
 use super::shapes::words;
-use super::{Api, notices, permit_types, permits, scans, suppressions, tokens};
+use super::{Api, imports, notices, permit_types, permits, scans, suppressions, tokens};
 use crate::domain::scope::Scope;
 
 /// What every error looks like.
@@ -62,6 +62,7 @@ pub(super) fn routes() -> (Router<Api>, OpenApi) {
         .merge(permits::routes())
         .merge(permit_types::routes())
         .merge(notices::routes())
+        .merge(imports::routes())
         .merge(scans::routes())
         .merge(suppressions::routes())
         .merge(tokens::routes());

@@ -146,7 +146,11 @@ impl Problem {
 
     /// Fields that are not right; all of them.
     pub fn fields(errors: Vec<FieldError>) -> Self {
-        let first = errors.first().map(|first| format!("{}: {}", first.pointer, first.detail)).unwrap_or_default();
+        let tell = |error: &FieldError| match error.pointer.as_str() {
+            "" => error.detail.clone(),
+            pointer => format!("{pointer}: {}", error.detail),
+        };
+        let first = errors.first().map(tell).unwrap_or_default();
         let detail = match errors.len() {
             1 => first,
             count => format!("{count} fields are not right; the first is {first}"),

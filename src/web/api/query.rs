@@ -1,4 +1,5 @@
-//! Reading query parameters: unknown ones are refused by name, and so is one that stands twice.
+//! Reading query parameters: unknown ones are refused by name, and so is one that stands twice where
+//! it may not.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -16,19 +17,26 @@ use super::problem::{Kind, Problem};
 /// The parameters of a request that is being read.
 #[derive(Debug)]
 pub struct Query {
-    given: BTreeMap<String, String>,
+    given: BTreeMap<String, Vec<String>>,
     asked: Vec<&'static str>,
 }
 
 impl Query {
     /// From the part of the address after the question mark.
     pub fn parse(query: Option<&str>) -> Result<Self, Problem> {
-        let mut given = BTreeMap::new();
+        Self::parse_with_lists(query, &[])
+    }
+
+    /// The same where the parameters in `lists` may stand any number of times.
+    pub fn parse_with_lists(query: Option<&str>, lists: &[&str]) -> Result<Self, Problem> {
+        let mut given = BTreeMap::<String, Vec<String>>::new();
         for (name, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             if value.contains('\0') {
                 return Err(wrong(&name, "must not contain the NUL character"));
             }
-            if given.insert(name.clone().into_owned(), value.into_owned()).is_some() {
+            let values = given.entry(name.clone().into_owned()).or_default();
+            values.push(value.into_owned());
+            if values.len() > 1 && !lists.contains(&name.as_ref()) {
                 return Err(wrong(&name, "stands twice"));
             }
         }
@@ -37,8 +45,13 @@ impl Query {
 
     /// The text of a parameter.
     pub fn text(&mut self, name: &'static str) -> Option<String> {
+        self.list(name).into_iter().next()
+    }
+
+    /// The texts of a parameter, in order.
+    pub fn list(&mut self, name: &'static str) -> Vec<String> {
         self.asked.push(name);
-        self.given.remove(name)
+        self.given.remove(name).unwrap_or_default()
     }
 
     /// A parameter that says itself what is wrong with it.

@@ -65,17 +65,13 @@ impl Running {
 /// Does the work of a POST with a key once; without a key, or for other methods, each time.
 pub async fn once(State(api): State<Api>, caller: Caller, request: Request, next: Next) -> Response {
     // An import streams its body and looks after its key itself.
-    let path = path(&request);
-    let is_import = path == format!("{ROOT}/imports");
+    let is_import = path(&request) == format!("{ROOT}/imports");
     if request.method() != Method::POST || is_import {
         return next.run(request).await;
     }
-    match key(request.headers()) {
+    match key_of(&caller, &request) {
         Ok(None) => next.run(request).await,
-        Ok(Some(key)) => {
-            let key = RequestKey { token_id: caller.token.id, method: request.method().to_string(), path, key };
-            do_once(&api, key, request, next).await.unwrap_or_else(IntoResponse::into_response)
-        }
+        Ok(Some(key)) => do_once(&api, key, request, next).await.unwrap_or_else(IntoResponse::into_response),
         Err(problem) => problem.into_response(),
     }
 }
@@ -87,7 +83,7 @@ fn path(request: &Request) -> String {
 }
 
 /// The key, quoted or bare.
-pub fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut given = headers.get_all(KEY).iter();
     let Some(value) = given.next() else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim();
@@ -100,19 +96,38 @@ pub fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     Ok(Some(bare.to_owned()))
 }
 
-async fn do_once(api: &Api, key: RequestKey, request: Request, next: Next) -> Result<Response, Problem> {
-    let (mut parts, body) = request.into_parts();
-    let whole = Request::from_parts(parts.clone(), body);
-    let bytes = body::read(whole, BODY_MAX).await?;
-    let sha256 = hash(&parts.uri, &parts.headers, &bytes);
-    let still_running = || Problem::new(Kind::StillRunning, "the first request with this key still runs");
-    let _turn = api.running.wait(&key).await.ok_or_else(still_running)?;
+/// Which request it is, if it has a key.
+pub fn key_of(caller: &Caller, request: &Request) -> Result<Option<RequestKey>, Problem> {
+    let key = key(request.headers())?;
+    let (token_id, method, path) = (caller.token.id, request.method().to_string(), path(request));
+    Ok(key.map(|key| RequestKey { token_id, method, path, key }))
+}
 
+/// What is known of a request with a key.
+pub enum Taken {
+    /// It is ours to do.
+    Ours(Held),
+    /// It was done; this is its answer.
+    Known(Response),
+}
+
+/// A key that is held while its request runs, in a transaction.
+pub struct Held {
+    unit: Unit,
+    key: RequestKey,
+    now: chrono::DateTime<chrono::Utc>,
+    turn: OwnedMutexGuard<()>,
+}
+
+/// Takes a key; waits while another request with it runs.
+pub async fn take(api: &Api, key: RequestKey, sha256: &[u8; 32]) -> Result<Taken, Problem> {
+    let still_running = || Problem::new(Kind::StillRunning, "the first request with this key still runs");
+    let turn = api.running.wait(&key).await.ok_or_else(still_running)?;
     let mut unit = Unit::begin(&api.pool).await?;
     let now = api.moment(unit.connection()).await?.now;
-    match take_key(unit.connection(), &key, &sha256, now).await? {
+    match take_key(unit.connection(), &key, sha256, now).await? {
         Known::New => {}
-        Known::Answered(answer) => return Ok(replay(answer)),
+        Known::Answered(answer) => return Ok(Taken::Known(replay(answer))),
         Known::Reused => {
             let detail = "the key was used for a request with another body, query or content type";
             return Err(Problem::new(Kind::KeyReused, detail));
@@ -120,6 +135,18 @@ async fn do_once(api: &Api, key: RequestKey, request: Request, next: Next) -> Re
         Known::StillRunning => return Err(still_running()),
     }
     unit.mark().await?;
+    Ok(Taken::Ours(Held { unit, key, now, turn }))
+}
+
+async fn do_once(api: &Api, key: RequestKey, request: Request, next: Next) -> Result<Response, Problem> {
+    let (mut parts, body) = request.into_parts();
+    let whole = Request::from_parts(parts.clone(), body);
+    let bytes = body::read(whole, BODY_MAX).await?;
+    let sha256 = hash(&parts.uri, &parts.headers, &bytes);
+    let Held { unit, key, now, turn } = match take(api, key, &sha256).await? {
+        Taken::Ours(held) => held,
+        Taken::Known(answer) => return Ok(answer),
+    };
     let unit: SharedUnit = Arc::new(AsyncMutex::new(unit));
     parts.extensions.insert(Arc::clone(&unit));
     let response = next.run(Request::from_parts(parts, Body::from(bytes))).await;
@@ -127,30 +154,34 @@ async fn do_once(api: &Api, key: RequestKey, request: Request, next: Next) -> Re
         tracing::error!("a request still works on its transaction after its answer");
         return Err(Problem::new(Kind::Internal, "the service has a fault, which is in its log"));
     };
-    finish(unit.into_inner(), &key, response, now).await
+    Held { unit: unit.into_inner(), key, now, turn }.finish(response).await
 }
 
-/// Keeps the answer with what was written; a fault of ours is not kept, and takes everything back.
-async fn finish(
-    mut unit: Unit,
-    key: &RequestKey,
-    response: Response,
-    now: chrono::DateTime<chrono::Utc>,
-) -> Result<Response, Problem> {
-    if response.status().is_server_error() {
-        unit.rollback().await?;
-        return Ok(response);
+impl Held {
+    /// The request does its work elsewhere, and that may take long.
+    pub async fn for_long(&mut self) -> Result<(), Problem> {
+        Ok(self.unit.may_idle().await?)
     }
-    if !response.status().is_success() {
-        unit.take_back().await?;
+
+    /// Keeps the answer with what was written; a fault of ours is not kept, and takes everything back.
+    pub async fn finish(self, response: Response) -> Result<Response, Problem> {
+        let Self { mut unit, key, now, turn: _turn } = self;
+        if response.status().is_server_error() {
+            unit.rollback().await?;
+            return Ok(response);
+        }
+        if !response.status().is_success() {
+            unit.take_back().await?;
+        }
+        let (parts, body) = response.into_parts();
+        let read = to_bytes(body, usize::MAX).await;
+        let bytes = read.map_err(|_| Problem::new(Kind::Internal, "the answer is broken"))?;
+        let kept = parts.extensions.get::<KeptBody>().map_or_else(|| bytes.to_vec(), |kept| kept.0.clone());
+        let answer = KeptAnswer { status: parts.status.as_u16(), headers: kept_headers(&parts.headers), body: kept };
+        keep_answer(unit.connection(), &key, &answer, now).await?;
+        unit.commit().await?;
+        Ok(Response::from_parts(parts, Body::from(bytes)))
     }
-    let (parts, body) = response.into_parts();
-    let bytes = to_bytes(body, usize::MAX).await.map_err(|_| Problem::new(Kind::Internal, "the answer is broken"))?;
-    let kept = parts.extensions.get::<KeptBody>().map_or_else(|| bytes.to_vec(), |kept| kept.0.clone());
-    let answer = KeptAnswer { status: parts.status.as_u16(), headers: kept_headers(&parts.headers), body: kept };
-    keep_answer(unit.connection(), key, &answer, now).await?;
-    unit.commit().await?;
-    Ok(Response::from_parts(parts, Body::from(bytes)))
 }
 
 fn hash(uri: &axum::http::Uri, headers: &HeaderMap, body: &[u8]) -> [u8; 32] {

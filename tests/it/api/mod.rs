@@ -4,6 +4,8 @@ mod access;
 mod bad_input;
 mod crowd;
 mod description;
+mod export;
+mod imports;
 mod notices;
 mod office;
 mod permits;

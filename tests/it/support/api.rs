@@ -7,6 +7,7 @@ use chrono::NaiveDate;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use permit_notifier::{
+    app::OfficeFiles,
     auth::Token,
     dispatch,
     domain::scope::Scope,
@@ -21,7 +22,7 @@ use permit_notifier::{
     telemetry::metrics,
     web::{
         self, Health, NotReady, Web,
-        api::{Api, ApiParts, Mails, ScanRefused, Scans},
+        api::{Api, ApiParts, Mails, ScanRefused, Scans, UploadLimits},
     },
 };
 use reqwest::{Client, Method, RequestBuilder, StatusCode, header::HeaderMap};
@@ -40,6 +41,17 @@ pub struct TestApi {
     pub token: String,
     pub client: Client,
     stop: CancellationToken,
+}
+
+/// What an API is like that is not as usual.
+#[derive(Default)]
+pub struct Options {
+    /// Each token may ask so often a minute.
+    pub per_minute: Option<u32>,
+    /// How uploads are limited.
+    pub uploads: UploadLimits,
+    /// More pending notices than this of one import are held; 0 for no limit.
+    pub claim_limit: u64,
 }
 
 /// What came back.
@@ -94,6 +106,11 @@ impl TestApi {
 
     /// Each token may ask so often a minute.
     pub async fn with_rate(per_minute: Option<u32>) -> Self {
+        Self::with(Options { per_minute, ..Options::default() }).await
+    }
+
+    pub async fn with(options: Options) -> Self {
+        let per_minute = options.per_minute;
         let office = TestOffice::new().await;
         let parts = ApiParts {
             pool: office.pool.clone(),
@@ -103,6 +120,15 @@ impl TestApi {
             claim_limit: 0,
             mails: Arc::new(OfficeMails),
             scans: Arc::new(OfficeScans(Asked::new(office.rules.clone(), Shutdown::new()))),
+            files: Arc::new(OfficeFiles {
+                direct_url: office.url.clone(),
+                pool: office.pool.clone(),
+                clock: office.clock.clone(),
+                zone: office.rules.zone,
+                window: None,
+                claim_limit: options.claim_limit,
+            }),
+            uploads: options.uploads,
             rate_per_minute: per_minute.and_then(NonZeroU32::new),
         };
         let web = Web { health: Arc::new(Healthy), metrics: metrics::start().unwrap(), api: Some(Api::new(parts)) };

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod edit;
+mod export;
 mod view;
 mod write;
 
@@ -44,6 +45,7 @@ const TAG: &str = "permits";
 pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(list, create))
+        .routes(routes!(export::export))
         .routes(routes!(read, replace, patch, archive))
         .routes(routes!(restore))
         .routes(routes!(renew))

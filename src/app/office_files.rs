@@ -1,0 +1,124 @@
+//! Imports and exports over HTTP: the same code as the commands', in the words of query parameters.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use chrono::NaiveDate;
+use chrono_tz::Tz;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{
+    clock::Clock,
+    domain::{calendar::day_in, export::ExportFormat, window::SendWindow},
+    files::{ImportError, ImportOptions, ImportRules, Input, OptionError, export, import},
+    store::{Moment, PgPool, StoreError, clock::database_now, lists::permits::PermitFilter},
+    web::api::files::{Chunks, Files, ImportRefused, ImportWords, Uploaded},
+};
+
+/// What imports and exports of this process go by.
+#[derive(Debug)]
+pub struct OfficeFiles {
+    /// Leads to the database directly.
+    pub direct_url: String,
+    /// For short questions.
+    pub pool: PgPool,
+    /// Business time.
+    pub clock: Arc<dyn Clock>,
+    /// The office's zone.
+    pub zone: Tz,
+    /// When mail may go.
+    pub window: Option<SendWindow>,
+    /// More pending notices than this at once are held; 0 for no limit.
+    pub claim_limit: u64,
+}
+
+impl OfficeFiles {
+    async fn moment(&self) -> Result<Moment, StoreError> {
+        let now = self.clock.business(database_now(&self.pool).await?);
+        Ok(Moment { now, today: day_in(now, self.zone) })
+    }
+
+    async fn import_upload(&self, upload: Uploaded, words: &ImportWords, by: &str) -> Result<Value, ImportRefused> {
+        let options = options(words)?;
+        let moment = self.moment().await.map_err(|error| refused(error.into()))?;
+        let rules = ImportRules {
+            moment,
+            window: self.window.as_ref(),
+            claim_limit: self.claim_limit,
+            catch_up: words.catch_up,
+            dry_run: words.dry_run,
+            by,
+        };
+        let input = Input::Open(upload.file, PathBuf::from(upload.name));
+        let report = import(&self.direct_url, input, &options, &rules, |_| {}).await.map_err(refused)?;
+        Ok(serde_json::to_value(&report).unwrap_or_default())
+    }
+}
+
+impl Files for OfficeFiles {
+    fn check(&self, words: &ImportWords) -> Result<(), ImportRefused> {
+        options(words).map(|_| ())
+    }
+
+    fn import<'a>(
+        &'a self,
+        upload: Uploaded,
+        words: &'a ImportWords,
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<Value, ImportRefused>> {
+        Box::pin(self.import_upload(upload, words, by))
+    }
+
+    fn rejected(&self, import: Uuid) -> BoxFuture<'_, Result<Chunks, StoreError>> {
+        Box::pin(export::rejected_rows(self.pool.clone(), import))
+    }
+
+    fn export(
+        &self,
+        filter: PermitFilter,
+        format: ExportFormat,
+        today: NaiveDate,
+    ) -> BoxFuture<'_, Result<Chunks, StoreError>> {
+        Box::pin(export::export(&self.direct_url, filter, format, today))
+    }
+}
+
+fn options(words: &ImportWords) -> Result<ImportOptions, ImportRefused> {
+    let ImportWords { map, status, permit_type, date_format, keep_good_rows, .. } = words;
+    let read = ImportOptions::parse(map, status, permit_type.as_deref(), date_format.as_deref(), *keep_good_rows);
+    read.map_err(|error: OptionError| ImportRefused::Option {
+        parameter: as_parameter(error.option()),
+        why: in_parameters(&error.to_string()),
+    })
+}
+
+fn as_parameter(option: &str) -> String {
+    option.trim_start_matches('-').replace('-', "_")
+}
+
+/// A sentence that speaks of options, as if it spoke of query parameters.
+fn in_parameters(sentence: &str) -> String {
+    let options = ["--map", "--status", "--permit-type", "--date-format"];
+    options.iter().fold(sentence.to_owned(), |text, option| text.replace(option, &as_parameter(option)))
+}
+
+fn refused(error: ImportError) -> ImportRefused {
+    match error {
+        ImportError::File(error) => {
+            if let Some(code) = error.fault.code() {
+                return ImportRefused::File { code, why: in_parameters(&error.fault.to_string()) };
+            }
+            tracing::error!("an upload could not be read: {}", error.fault);
+            ImportRefused::Fault
+        }
+        ImportError::Unusable(error) | ImportError::Away(error) | ImportError::InTheWay(error) => {
+            tracing::warn!("the database could not serve an import: {error}");
+            ImportRefused::Busy
+        }
+        ImportError::Unknown(import) => ImportRefused::Unknown(import),
+        // Both are in the log.
+        ImportError::Refused(_) | ImportError::Broken => ImportRefused::Fault,
+    }
+}

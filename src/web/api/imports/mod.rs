@@ -1,0 +1,263 @@
+//! `/imports`: permits from a file, what became of its rows, and what it held.
+
+mod upload;
+
+use axum::Json as AxumJson;
+use axum::extract::{DefaultBodyLimit, OriginalUri, Request, State};
+use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::access::Caller;
+use super::answer::Answer;
+use super::body::Json;
+use super::files::{ImportWords, Uploaded, attachment, take_place};
+use super::problem::Problem;
+use super::query::Query;
+use super::repeat::{self, Taken};
+use super::scans::{ManyReason, ReleasedView, settle_held};
+use super::session::Db;
+use super::shapes::Id;
+use super::{Api, ROOT};
+use crate::store::actions::HeldBy;
+use crate::store::imports::read_report;
+
+pub use upload::UploadLimits;
+
+const TAG: &str = "imports";
+
+pub(super) fn routes() -> OpenApiRouter<Api> {
+    // The upload has limits of its own.
+    let upload = OpenApiRouter::new().routes(routes!(create)).route_layer(DefaultBodyLimit::disable());
+    OpenApiRouter::new()
+        .merge(upload)
+        .routes(routes!(read))
+        .routes(routes!(errors))
+        .routes(routes!(release))
+        .routes(routes!(cancel))
+}
+
+/// What became of a file; what `import --json` prints.
+#[derive(Debug, ToSchema)]
+#[schema(as = ImportReport)]
+#[allow(dead_code, reason = "it only describes the answer")]
+struct ReportView {
+    id: Uuid,
+    /// Whether the good rows were applied, even if they changed nothing.
+    committed: bool,
+    /// Whether nothing was meant to be changed.
+    dry_run: bool,
+    /// Rows below the header that are not blank.
+    rows: u64,
+    permits_created: u64,
+    /// Known permits with a later date.
+    permits_renewed: u64,
+    /// Known permits with something else changed.
+    permits_updated: u64,
+    unchanged: u64,
+    /// Terms that are not the current ones of their permits.
+    history_terms: u64,
+    /// Rows with at least one error.
+    rejected: u64,
+    /// For each reason, how many rows it rejected.
+    #[schema(value_type = Object)]
+    rejected_by_reason: Value,
+    addresses_cleaned: u64,
+    addresses_missing: u64,
+    guessed: GuessedView,
+    types_created: u64,
+    /// Notices made pending or held.
+    notices_claimed: u64,
+    /// Only of a dry run: the mail of the next 30 days because of this file.
+    would_mail: Option<WouldMailView>,
+    /// By row; at most 10,000.
+    errors: Vec<RemarkView>,
+    warnings: Vec<RemarkView>,
+}
+
+/// The mail that a file would cause.
+#[derive(Debug, ToSchema)]
+#[schema(as = WouldMail)]
+#[allow(dead_code, reason = "it only describes the answer")]
+struct WouldMailView {
+    messages: u64,
+    /// Messages by the day from which they go.
+    #[schema(value_type = Object, example = json!({ "2027-03-10": 12 }))]
+    by_day: Value,
+}
+
+/// What was guessed about a file.
+#[derive(Debug, ToSchema)]
+#[schema(as = Guessed)]
+#[allow(dead_code, reason = "it only describes the answer")]
+struct GuessedView {
+    #[schema(example = "UTF-8")]
+    encoding: String,
+    #[schema(example = "comma")]
+    delimiter: String,
+    /// In strftime.
+    #[schema(example = "%m/%d/%Y")]
+    date_format: String,
+    header_row: u64,
+}
+
+/// One error or warning.
+#[derive(Debug, ToSchema)]
+#[schema(as = ImportRemark)]
+#[allow(dead_code, reason = "it only describes the answer")]
+struct RemarkView {
+    /// Row of the file, the header being row 1; null for the file as a whole.
+    row: Option<u64>,
+    column: Option<String>,
+    /// The cell, cut to 100 characters.
+    value: Option<String>,
+    #[schema(example = "invalid_date")]
+    code: String,
+    detail: String,
+}
+
+/// How the file is to be read and applied; the options of the command `import`.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code, reason = "it only describes the parameters")]
+struct Options {
+    /// Take a field from the column with this header: `FIELD=COLUMN`; may be repeated.
+    #[param(example = json!(["expires_on=VALID UNTIL"]))]
+    map: Option<Vec<String>>,
+    /// Read a status word of the file as one of ours: `FROM=TO`; may be repeated.
+    status: Option<Vec<String>>,
+    /// The type of every permit of the file.
+    permit_type: Option<String>,
+    /// How dates are written, in strftime.
+    #[param(example = "%d.%m.%Y")]
+    date_format: Option<String>,
+    /// Tell new permits what is due already, and confirm renewals.
+    catch_up: Option<bool>,
+    /// Apply the rows that are right although others are not.
+    keep_good_rows: Option<bool>,
+    /// Change nothing; only the report is recorded.
+    dry_run: Option<bool>,
+    /// What the file is called; a form may say so itself.
+    file_name: Option<String>,
+}
+
+/// A form with a file.
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "it only describes the body")]
+struct ImportForm {
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+}
+
+fn read_options(uri: &Uri) -> Result<(ImportWords, Option<String>), Problem> {
+    let mut query = Query::parse_with_lists(uri.query(), &["map", "status"])?;
+    let words = ImportWords {
+        map: query.list("map"),
+        status: query.list("status"),
+        permit_type: query.text("permit_type"),
+        date_format: query.text("date_format"),
+        catch_up: query.boolean("catch_up")?.unwrap_or(false),
+        keep_good_rows: query.boolean("keep_good_rows")?.unwrap_or(false),
+        dry_run: query.boolean("dry_run")?.unwrap_or(false),
+    };
+    let file_name = query.text("file_name");
+    query.finish()?;
+    Ok((words, file_name))
+}
+
+/// Imports permits from a csv file, all of its rows or, with `keep_good_rows`, the good ones. What is wrong with rows is
+/// in the report, and `committed` says whether anything was applied; only a file that is refused as a whole, or an
+/// option, is an error. The body is the file itself, with any content type, or a form with one part `file`.
+#[utoipa::path(post, path = "/imports", tag = TAG, params(Options),
+    request_body(content((String = "text/csv"), (ImportForm = "multipart/form-data"))),
+    responses((status = 201, description = "The report", body = ReportView)))]
+async fn create(
+    State(api): State<Api>,
+    caller: Caller,
+    OriginalUri(uri): OriginalUri,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (words, file_name) = read_options(&uri)?;
+    api.files.check(&words)?;
+    let key = repeat::key_of(&caller, &request)?;
+    let _place = take_place(&api.imports, "imports")?;
+    let (upload, content) = upload::receive(request, file_name, api.uploads).await?;
+    let Some(key) = key else {
+        return import(&api, &caller, upload, &words).await;
+    };
+    match repeat::take(&api, key, &hash(&uri, &upload.name, &content)).await? {
+        Taken::Known(answer) => Ok(answer),
+        Taken::Ours(mut held) => {
+            held.for_long().await?;
+            let answer = import(&api, &caller, upload, &words).await.unwrap_or_else(IntoResponse::into_response);
+            held.finish(answer).await
+        }
+    }
+}
+
+/// What makes two uploads the same: the options, the name and the content. Forms differ in their boundaries.
+fn hash(uri: &Uri, name: &str, content: &[u8; 32]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for part in [uri.query().unwrap_or_default().as_bytes(), name.as_bytes(), content] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
+async fn import(api: &Api, caller: &Caller, upload: Uploaded, words: &ImportWords) -> Result<Response, Problem> {
+    let report = api.files.import(upload, words, &caller.by).await?;
+    let id = report["id"].as_str().unwrap_or_default().to_owned();
+    Ok(Answer::created(&format!("{ROOT}/imports/{id}"), &report).into_response())
+}
+
+/// The report of an import, as it was given; of those that committed nothing, too.
+#[utoipa::path(get, path = "/imports/{id}", tag = TAG, params(("id" = Uuid, Path)),
+    responses((status = 200, description = "The report", body = ReportView)))]
+async fn read(Id(id): Id, mut db: Db, OriginalUri(uri): OriginalUri) -> Result<AxumJson<Value>, Problem> {
+    Query::parse(uri.query())?.finish()?;
+    Ok(AxumJson(read_report(&mut db, id).await?))
+}
+
+/// The rows that were rejected, as they came and in the layout of the file, with a last column that says what is wrong
+/// with each; at most the first 10,000 rows or 20 MB, and the report says if there are more. A row with fewer cells than
+/// the header is filled up.
+#[utoipa::path(get, path = "/imports/{id}/errors.csv", tag = TAG, params(("id" = Uuid, Path)),
+    responses((status = 200, description = "The rows", body = String, content_type = "text/csv")))]
+async fn errors(State(api): State<Api>, Id(id): Id, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+    Query::parse(uri.query())?.finish()?;
+    let place = take_place(&api.exports, "files")?;
+    let chunks = api.files.rejected(id).await?;
+    Ok(attachment(&api, place, chunks, &format!("errors-{id}.csv"), "text/csv; charset=utf-8; header=present"))
+}
+
+/// Releases what the import held, as far as it is still owed and in time.
+#[utoipa::path(post, path = "/imports/{id}/release", tag = TAG, params(("id" = Uuid, Path)), request_body = ManyReason,
+    responses((status = 200, description = "What became of it", body = ReleasedView)))]
+async fn release(
+    State(api): State<Api>,
+    _caller: Caller,
+    Id(id): Id,
+    mut db: Db,
+    Json(body): Json,
+) -> Result<Answer, Problem> {
+    settle_held(&api, &mut db, HeldBy::Import(id), false, body).await
+}
+
+/// Cancels what the import held.
+#[utoipa::path(post, path = "/imports/{id}/cancel", tag = TAG, params(("id" = Uuid, Path)), request_body = ManyReason,
+    responses((status = 200, description = "What became of it", body = ReleasedView)))]
+async fn cancel(
+    State(api): State<Api>,
+    _caller: Caller,
+    Id(id): Id,
+    mut db: Db,
+    Json(body): Json,
+) -> Result<Answer, Problem> {
+    settle_held(&api, &mut db, HeldBy::Import(id), true, body).await
+}

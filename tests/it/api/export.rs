@@ -1,0 +1,167 @@
+//! Exports: what comes out goes in again and changes nothing.
+
+use permit_notifier::domain::scope::Scope;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::api::{TestApi, send};
+
+async fn export(api: &TestApi, query: &str) -> String {
+    let answer = api.request(Method::GET, &format!("/permits/export{query}")).send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    answer.text().await.unwrap()
+}
+
+/// Permits with everything that is hard to write into a cell.
+async fn hard_permits(api: &TestApi) {
+    for (number, more) in [
+        ("-1", json!({ "holder_name": "=cmd|' /C calc'!A0", "description": "+1\n\"two\", \tthree; \u{e9}" })),
+        ("'=2", json!({ "holder_name": "''@x", "site_address": "1, \"Elm\" St; Flat 3", "external_id": "@sum(1)" })),
+        (
+            "3 a",
+            json!({ "holder_email": null, "issued_on": "2026-01-01", "effective_on": "2026-02-01", "custom": { "k": [1, "a\"b"] } }),
+        ),
+        (
+            "004",
+            json!({ "status": "suspended", "holder_language": "pt-BR", "notices_paused_until": "2027-12-31", "contacts": [
+            { "name": "=Eve, \"E\"", "email": "eve@example.org", "role": "agent", "language": "es" },
+            { "name": "No Mail", "role": "tenant", "language": "de" },
+            { "name": "", "email": "second@example.org", "role": "agent", "language": "en" },
+        ] }),
+        ),
+        ("ÄÖ-5", json!({ "holder_name": "N/A", "notices_from": "2027-06-01" })),
+    ] {
+        let mut permit = api.permit(number);
+        permit.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let made = api.post("/permits", &permit).await;
+        assert_eq!(made.status, 201, "{made:?}");
+    }
+}
+
+async fn dump(api: &TestApi) -> Vec<String> {
+    let tables =
+        ["permits", "contacts", "terms", "expiry_periods", "notices", "deliveries", "permit_history", "permit_types"];
+    let rows = tables.map(|table| format!("SELECT '{table} ' || t::text AS row FROM {table} t"));
+    api.office.text(&format!("SELECT row FROM ({}) AS r ORDER BY row", rows.join(" UNION ALL "))).await
+}
+
+#[tokio::test]
+async fn an_export_that_is_imported_again_changes_nothing() {
+    let api = TestApi::open().await;
+    hard_permits(&api).await;
+    let before = dump(&api).await;
+    let csv = export(&api, "").await;
+    assert!(csv.starts_with("id,permit_number,permit_type,status,phase,"), "{csv}");
+    for cell in csv.split([',', '\n']).map(|cell| cell.trim_start_matches('"')) {
+        assert!(!cell.starts_with(['=', '@', '\t', '\r']), "{cell} in {csv}");
+    }
+    for guarded in ["'-1,", "'=cmd", "\"'+1\n", "''=2,", "'''@x,", "'@sum(1)"] {
+        assert!(csv.contains(guarded), "{guarded} in {csv}");
+    }
+    let report = send(api.request(Method::POST, "/imports?catch_up=true").body(csv)).await;
+    assert_eq!((report.status.as_u16(), &report.body["committed"]), (201, &json!(true)), "{report:?}");
+    assert_eq!((&report.body["unchanged"], &report.body["warnings"]), (&json!(5), &json!([])), "{report:?}");
+    assert_eq!(dump(&api).await, before);
+    api.close().await;
+}
+
+#[tokio::test]
+async fn an_export_moves_permits_with_their_contacts_to_another_office() {
+    let (api, other) = (TestApi::open().await, TestApi::open().await);
+    hard_permits(&api).await;
+    let csv = export(&api, "").await;
+    let report = send(other.request(Method::POST, "/imports").body(csv)).await;
+    assert_eq!(report.body["permits_created"], 5, "{report:?}");
+    let shown = async |api: &TestApi| {
+        let mut permits: Vec<Value> = serde_json::from_str(&export(api, "?format=json").await).unwrap();
+        for permit in &mut permits {
+            let fields = permit.as_object_mut().unwrap();
+            for own in ["id", "created_at", "updated_at", "notices_from", "notices_paused_until", "custom"] {
+                fields.remove(own);
+            }
+        }
+        permits.sort_by_key(|permit| permit["permit_number"].to_string());
+        permits
+    };
+    assert_eq!(shown(&other).await, shown(&api).await);
+    api.close().await;
+    other.close().await;
+}
+
+#[tokio::test]
+async fn json_is_the_list_as_the_api_shows_it_and_filters_are_those_of_the_list() {
+    let api = TestApi::open().await;
+    assert_eq!(export(&api, "?format=json").await, "[\n]\n");
+    assert_eq!(export(&api, "").await.lines().count(), 1);
+    hard_permits(&api).await;
+    let listed = api.get("/permits").await;
+    let exported: Value = serde_json::from_str(&export(&api, "?format=json").await).unwrap();
+    assert_eq!(exported, listed.body["items"]);
+    for filter in ["status=suspended", "q=elm", "expires_to=2020-01-01", "phase=active", "archived=true"] {
+        let listed = api.get(&format!("/permits?{filter}")).await;
+        let exported: Value = serde_json::from_str(&export(&api, &format!("?format=json&{filter}")).await).unwrap();
+        assert_eq!(exported, listed.body["items"], "{filter}");
+    }
+    api.close().await;
+}
+
+#[tokio::test]
+async fn more_permits_than_are_read_at_once_come_out_each_once() {
+    let api = TestApi::open().await;
+    let rows =
+        (0..1203).map(|i| format!("P-{i},Food,Ann,,2028-01-{:02}\n", 1 + i % 31)).collect::<Vec<String>>().concat();
+    let file = format!("permit_number,permit_type,holder_name,holder_email,expires_on\n{rows}");
+    let report = send(api.request(Method::POST, "/imports").body(file)).await;
+    assert_eq!(report.body["permits_created"], 1203, "{report:?}");
+    let csv = export(&api, "").await;
+    let mut numbers: Vec<&str> = csv.lines().skip(1).map(|line| line.split(',').nth(1).unwrap()).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!((csv.lines().count(), numbers.len()), (1204, 1203));
+    let json: Vec<Value> = serde_json::from_str(&export(&api, "?format=json").await).unwrap();
+    assert_eq!(json.len(), 1203);
+    api.close().await;
+}
+
+#[tokio::test]
+async fn formats_that_are_not_there_and_strange_parameters_are_refused() {
+    let api = TestApi::open().await;
+    for query in ["?format=xlsx", "?format=blds", "?format=CSV", "?limit=5", "?cursor=x", "?phase=dead"] {
+        let refused = api.get(&format!("/permits/export{query}")).await;
+        assert_eq!((refused.status.as_u16(), refused.kind()), (400, "malformed"), "{query}");
+    }
+    assert!(api.get("/permits/export?format=xlsx").await.text("detail").contains("later"));
+    let reader = api.create_token("reader", Scope::Read, None).await;
+    let url = format!("{}/api/v1/permits/export", api.url);
+    let answer = api.client.get(&url).bearer_auth(&reader).send().await.unwrap();
+    assert_eq!(answer.headers()["content-type"], "text/csv; charset=utf-8; header=present");
+    assert_eq!(answer.headers()["content-disposition"], "attachment; filename=\"permits.csv\"");
+    assert_eq!(api.client.get(&url).send().await.unwrap().status(), 401);
+    api.close().await;
+}
+
+#[tokio::test]
+async fn a_reader_who_goes_away_holds_no_snapshot() {
+    let api = TestApi::open().await;
+    let wide = "x".repeat(9000);
+    let rows = (0..3000).map(|i| format!("P-{i},Food,Ann,{wide},2028-01-01\n")).collect::<Vec<String>>().concat();
+    let file = format!("permit_number,permit_type,holder_name,description,expires_on\n{rows}");
+    let report = send(api.request(Method::POST, "/imports").body(file)).await;
+    assert_eq!(report.body["permits_created"], 3000, "{report:?}");
+    let open = "SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database()
+                AND application_name = 'permit-notifier bulk'";
+    let until = async |wanted: &str| {
+        for _ in 0..1500 {
+            if api.office.text(open).await == [wanted] {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        panic!("connections of exports: not {wanted}");
+    };
+    let answer = api.request(Method::GET, "/permits/export").send().await.unwrap();
+    until("1").await;
+    drop(answer);
+    until("0").await;
+    api.close().await;
+}

@@ -55,8 +55,9 @@ impl Unit {
     }
 }
 
-/// A transaction, or inside one a savepoint, that is taken back when it is dropped: to find out what would happen.
-pub async fn trial(connection: &mut PgConnection) -> Result<Transaction<'_, Postgres>> {
+/// A transaction, or inside one a savepoint, that is taken back unless it is committed: to find out what would happen,
+/// or to answer with what was written before anybody else can change it.
+pub async fn begin(connection: &mut PgConnection) -> Result<Transaction<'_, Postgres>> {
     Ok(connection.begin().await?)
 }
 

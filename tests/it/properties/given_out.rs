@@ -56,8 +56,8 @@ fn a_token_that_was_changed_is_refused_without_a_look_at_the_database() {
     let token = Token::generate().expect("random numbers");
     check("tokens", 2000, changes(), |change| {
         let text = apply(change, token.reveal());
-        let taken = Token::parse(&text).is_some();
-        prop_assert_eq!(taken, text == token.reveal(), "{} was taken for a token", text);
+        let is_ours = Token::parse(&text).is_some();
+        prop_assert_eq!(is_ours, text == token.reveal(), "{} was taken for a token", text);
         Ok(())
     });
 }

@@ -26,7 +26,7 @@ use super::shapes::{Id, words};
 use crate::domain::notice::NoticeState;
 use crate::store::PgConnection;
 use crate::store::lists::notices::{NoticeFilter, list_notices, read_notice};
-use crate::store::unit::trial;
+use crate::store::unit;
 pub(super) use action::Nothing;
 use action::{Action, CopiesBody, MayHaveReason, PostedBody, ResolveBody, Verb, WithReason};
 pub(super) use view::NoticeView;
@@ -122,7 +122,7 @@ async fn act(api: &Api, caller: &Caller, db: &mut Db, id: Uuid, verb: Verb, body
         Ok(action) => action,
         Err(fault) => {
             let plain = Action::plain(verb, rules.moment.today);
-            let mut trial = trial(db).await?;
+            let mut trial = unit::begin(db).await?;
             let tried = plain.perform(&mut trial, id, &caller.by, &rules).await;
             drop(trial);
             let refused = tried.err().map(Problem::from).filter(|problem| problem.kind() != Kind::ValidationFailed);

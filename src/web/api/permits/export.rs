@@ -24,7 +24,7 @@ pub(super) struct Format {
     format: Option<ExportFormat>,
 }
 
-/// Permits as one file, by last valid day, as they all were at one moment. `limit` and `cursor` have no place here. A file
+/// Permits as one file, by last valid day, as they all were at one moment. The file has no pages. A file
 /// that ends early, because its reader was too slow or the database went away, is cut off and not closed.
 #[utoipa::path(get, path = "/permits/export", tag = TAG, params(Format, Filters),
     responses((status = 200, description = "The file",

@@ -35,6 +35,7 @@ use crate::store::history::list_changes;
 use crate::store::lists::permits::{After, PermitFilter, list_permits, read_permit};
 use crate::store::permit_types::find_permit_type;
 use crate::store::permits::list_terms;
+use crate::store::unit;
 use crate::store::{Moment, PgConnection, StoreError};
 use edit::{PermitPatch, PermitReplacement};
 use view::{ChangeView, PermitView, TermView};
@@ -76,15 +77,10 @@ struct Filters {
     updated_since: Option<chrono::DateTime<chrono::Utc>>,
     /// true: archived ones only; false: others only.
     archived: Option<bool>,
-    /// Rows of a page.
-    #[param(minimum = 1, maximum = 200, default = 50)]
-    limit: Option<i64>,
-    /// Where the page begins, as the page before said.
-    cursor: Option<String>,
 }
 
 /// Permits, by last valid day.
-#[utoipa::path(get, path = "/permits", tag = TAG, params(Filters),
+#[utoipa::path(get, path = "/permits", tag = TAG, params(Filters, Paging),
     responses((status = 200, description = "A page of permits", body = Listed<PermitView>)))]
 async fn list(State(api): State<Api>, mut db: Db, OriginalUri(uri): OriginalUri) -> Result<Answer, Problem> {
     let mut query = Query::parse(uri.query())?;
@@ -135,8 +131,11 @@ async fn read_filter(connection: &mut PgConnection, query: &mut Query) -> Result
 async fn create(State(api): State<Api>, caller: Caller, mut db: Db, Json(body): Json) -> Result<Answer, Problem> {
     let data = write::read(&mut db, body, None).await?;
     let moment = api.moment(&mut db).await?;
-    let permit = changes::create(&mut db, &data, &api.change_rules(moment, &caller.by)).await?;
-    let view = show(&mut db, permit.id, moment).await?;
+    // In one transaction with its answer: nobody else's change comes between.
+    let mut work = unit::begin(&mut db).await?;
+    let permit = changes::create(&mut work, &data, &api.change_rules(moment, &caller.by)).await?;
+    let view = show(&mut work, permit.id, moment).await?;
+    work.commit().await?;
     Ok(Answer::created(&format!("{ROOT}/permits/{}", view.id), &view).version(view.version))
 }
 
@@ -218,8 +217,11 @@ async fn change(
     let data = write::read(db, edit(known.clone()), Some(&known)).await?;
     // Whatever `If-Match` said, what is written over is what was merged with.
     let rules = api.change_rules(moment, &caller.by);
-    changes::correct(db, id, Some(present.version), |permit| *permit = data, &rules).await?;
-    shown(db, id, moment).await
+    let mut work = unit::begin(db).await?;
+    changes::correct(&mut work, id, Some(present.version), |permit| *permit = data, &rules).await?;
+    let answer = shown(&mut work, id, moment).await?;
+    work.commit().await?;
+    Ok(answer)
 }
 
 /// Puts a permit away: nothing more is sent, and its number stays taken.
@@ -235,8 +237,11 @@ async fn archive(
 ) -> Result<Answer, Problem> {
     let expected = if_match(&headers)?;
     let moment = api.moment(&mut db).await?;
-    changes::archive(&mut db, id, expected, &api.change_rules(moment, &caller.by)).await?;
-    shown(&mut db, id, moment).await
+    let mut work = unit::begin(&mut db).await?;
+    changes::archive(&mut work, id, expected, &api.change_rules(moment, &caller.by)).await?;
+    let answer = shown(&mut work, id, moment).await?;
+    work.commit().await?;
+    Ok(answer)
 }
 
 /// Brings an archived permit back, and with it what is owed of it.
@@ -254,8 +259,11 @@ async fn restore(
     read_object(body, |_| Some(()))?;
     let expected = optional_if_match(&headers)?.and_then(IfMatch::version);
     let moment = api.moment(&mut db).await?;
-    changes::restore(&mut db, id, expected, &api.change_rules(moment, &caller.by)).await?;
-    shown(&mut db, id, moment).await
+    let mut work = unit::begin(&mut db).await?;
+    changes::restore(&mut work, id, expected, &api.change_rules(moment, &caller.by)).await?;
+    let answer = shown(&mut work, id, moment).await?;
+    work.commit().await?;
+    Ok(answer)
 }
 
 /// Opens a new term and confirms it to the holder. Renewing to the date it already has changes nothing.
@@ -279,8 +287,11 @@ async fn renew(
     }
     let (expires_on, effective_on) = write::read_renewal(body)?;
     let rules = api.change_rules(moment, &caller.by);
-    changes::renew(&mut db, id, expected, expires_on, effective_on, &rules).await?;
-    shown(&mut db, id, moment).await
+    let mut work = unit::begin(&mut db).await?;
+    changes::renew(&mut work, id, expected, expires_on, effective_on, &rules).await?;
+    let answer = shown(&mut work, id, moment).await?;
+    work.commit().await?;
+    Ok(answer)
 }
 
 /// How a page of what belongs to one permit is asked for.

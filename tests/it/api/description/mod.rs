@@ -50,7 +50,9 @@ async fn the_description_is_complete_in_itself() {
 /// Sends the example of the operation, or nothing.
 async fn send_example(stage: &Stage, operation: &Operation, path: &str, with_body: bool) -> Answered {
     let mut request = stage.request(operation, path);
-    if let Some((media_type, _, example)) = operation.body().filter(|_| with_body) {
+    if operation.id == "imports_create" {
+        request = request.header("content-type", "text/csv").body(stage::FILE);
+    } else if let Some((media_type, _, example)) = operation.body().filter(|_| with_body) {
         request = request.header("content-type", media_type).body(example.to_string());
     }
     send(request).await

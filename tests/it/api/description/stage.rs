@@ -8,6 +8,9 @@ use uuid::Uuid;
 use super::checker::{faults, resolve};
 use crate::support::api::{Answered, TestApi, send};
 
+/// A file of one good row and one that is wrong.
+pub const FILE: &str = "permit_number,permit_type,holder_name,expires_on\nI-1,food,Ada,2027-12-31\nI-2,food,Bo,never\n";
+
 /// The API and its description, as it is given out.
 pub struct Stage {
     pub api: TestApi,
@@ -90,6 +93,7 @@ impl Stage {
             "/permit-types" => return format!("/permit-types/food{verb}"),
             "/notices" => self.notice(verb).await.0,
             "/deliveries" => self.notice(verb).await.1,
+            "/imports" => self.import().await.text("id").parse().expect("an id"),
             "/scans" => self.api.office.scan().await.id.expect("its row"),
             "/suppressions" => self.made(things, &json!({ "address": unique(), "reason": "-" })).await,
             "/tokens" => self.made(things, &json!({ "name": unique(), "scope": "read" })).await,
@@ -100,6 +104,17 @@ impl Stage {
 
     async fn made(&self, path: &str, body: &Value) -> Uuid {
         self.api.post(path, body).await.text("id").parse().expect("an id")
+    }
+
+    /// An import of one good row and one that is wrong.
+    pub async fn import(&self) -> Answered {
+        send(
+            self.api
+                .request(Method::POST, "/imports?keep_good_rows=true")
+                .header("content-type", "text/csv")
+                .body(FILE),
+        )
+        .await
     }
 
     async fn permit(&self, verb: &str) -> Uuid {
@@ -160,7 +175,7 @@ impl Stage {
             assert!(answered.body.is_null() && answered.header("content-type").is_empty(), "a body came: {what}");
             return;
         };
-        let media_type = answered.header("content-type");
+        let media_type = answered.header("content-type").split(';').next().unwrap_or_default();
         let content = contents.get(media_type).unwrap_or_else(|| panic!("the content type is not described: {what}"));
         if media_type.ends_with("json") {
             assert!(answered.status != StatusCode::NO_CONTENT && answered.body.is_object(), "{what}");

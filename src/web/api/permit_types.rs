@@ -27,6 +27,7 @@ use crate::domain::notice::NoticeClass;
 use crate::domain::permit::PermitTypeCode;
 use crate::domain::schedule::{LATE_BY_DAYS, OFFSET_DAYS_MAX, Schedule, Step};
 use crate::store::lists::permit_types::{Expected, TypeData, TypeRow, Written, list_types, read_type, write_type};
+use crate::store::unit;
 
 const TAG: &str = "permit types";
 /// Most steps of a schedule.
@@ -210,8 +211,11 @@ async fn write(
         None => Schedule::usual(),
     };
     let rules = api.change_rules(moment, &caller.by);
-    let written = write_type(&mut db, &code, expected, &data, &rules).await?;
-    let view = TypeView::from(read_type(&mut db, code.as_str()).await?);
+    // In one transaction with its answer: nobody else's change comes between.
+    let mut work = unit::begin(&mut db).await?;
+    let written = write_type(&mut work, &code, expected, &data, &rules).await?;
+    let view = TypeView::from(read_type(&mut work, code.as_str()).await?);
+    work.commit().await?;
     match written {
         Written::Made => Ok(Answer::created(&format!("{ROOT}/permit-types/{code}"), &view).version(view.version)),
         Written::Changed => Ok(Answer::ok(&view).version(view.version)),

@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::Duration;
 
-use crate::support::api::{TestApi, send};
+use crate::support::api::{Answered, TestApi, send};
 
 /// What one of the crowd was told: the version that its change made, or none.
 async fn change(api: &TestApi, path: &str, number: i64) -> Option<String> {
@@ -57,6 +57,25 @@ async fn fifty_who_change_one_permit_lose_nothing() {
         .await
         .unwrap();
     assert_eq!(terms, confirmed + 1, "each new term has one confirmation");
+    api.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_takes_any_version_is_never_told_that_it_is_stale() {
+    let api = TestApi::open().await;
+    let made = api.create_permit("F-1").await;
+    let path = made.path();
+    let changes = (0..12).map(|number| {
+        let body = json!({ "custom": { format!("field-{number}"): number } });
+        let api = &api;
+        async move { api.patch(path, "*", &body).await }
+    });
+    let answers = join_all(changes).await;
+    assert!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
+    let versions: HashSet<&str> = answers.iter().map(Answered::etag).collect();
+    assert_eq!(versions.len(), 12, "each answer shows what its own change made");
+    let last = api.get(path).await;
+    assert_eq!(last.body["custom"].as_object().map(serde_json::Map::len), Some(12), "nothing was lost: {last:?}");
     api.close().await;
 }
 

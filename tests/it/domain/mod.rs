@@ -4,5 +4,6 @@ mod against_oracle;
 mod cases;
 mod days;
 mod lives;
+mod moments;
 mod oracle;
 mod values;

@@ -15,6 +15,7 @@
 mod graph;
 mod laws;
 mod steps;
+mod taking;
 mod world;
 
 use std::{collections::BTreeSet, thread};

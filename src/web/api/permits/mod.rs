@@ -9,7 +9,6 @@ mod write;
 use axum::extract::{OriginalUri, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use serde_json::Value;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -37,7 +36,6 @@ use crate::store::permit_types::find_permit_type;
 use crate::store::permits::list_terms;
 use crate::store::unit;
 use crate::store::{Moment, PgConnection, StoreError};
-use edit::{PermitPatch, PermitReplacement};
 use view::{ChangeView, PermitView, TermView};
 use write::{PermitWrite, Renewal};
 
@@ -47,7 +45,7 @@ pub(super) fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(list, create))
         .routes(routes!(export::export))
-        .routes(routes!(read, replace, patch, archive))
+        .routes(routes!(read, edit::replace, edit::patch, archive))
         .routes(routes!(restore))
         .routes(routes!(renew))
         .routes(routes!(terms))
@@ -163,65 +161,6 @@ async fn read(
     let today = day_in(api.clock.business(row.read_at), api.zone);
     let view = PermitView::of(row, today);
     Ok(unless_known(&headers, view.version, Answer::ok(&view)))
-}
-
-/// Writes a permit over; fields that are missing are emptied.
-#[utoipa::path(put, path = "/permits/{id}", tag = TAG, request_body = PermitReplacement,
-    params(("id" = Uuid, Path), ("If-Match" = String, Header, description = "The ETag that was read")),
-    responses((status = 200, description = "The permit", body = PermitView),
-              (status = 409, description = "permit-number-taken")))]
-async fn replace(
-    State(api): State<Api>,
-    caller: Caller,
-    Id(id): Id,
-    mut db: Db,
-    headers: HeaderMap,
-    Json(body): Json,
-) -> Result<Answer, Problem> {
-    change(&api, &caller, id, &mut db, &headers, |_| body).await
-}
-
-/// Changes some fields of a permit, as RFC 7396 says; null empties a field.
-#[utoipa::path(patch, path = "/permits/{id}", tag = TAG,
-    request_body(content((PermitPatch = "application/merge-patch+json"), (PermitPatch = "application/json"))),
-    params(("id" = Uuid, Path), ("If-Match" = String, Header, description = "The ETag that was read")),
-    responses((status = 200, description = "The permit", body = PermitView),
-              (status = 409, description = "permit-number-taken")))]
-async fn patch(
-    State(api): State<Api>,
-    caller: Caller,
-    Id(id): Id,
-    mut db: Db,
-    headers: HeaderMap,
-    Json(body): Json,
-) -> Result<Answer, Problem> {
-    change(&api, &caller, id, &mut db, &headers, |present| write::merge(present, body)).await
-}
-
-/// Reads the permit, lets `edit` make the new body of the present one, and writes it if the version is still the same.
-async fn change(
-    api: &Api,
-    caller: &Caller,
-    id: Uuid,
-    db: &mut Db,
-    headers: &HeaderMap,
-    edit: impl FnOnce(Value) -> Value,
-) -> Result<Answer, Problem> {
-    let expected = if_match(headers)?;
-    let moment = api.moment(db).await?;
-    let present = show(db, id, moment).await?;
-    if expected.is_some_and(|expected| expected != present.version) {
-        return Err(StoreError::Stale { present: present.version }.into());
-    }
-    let known = serde_json::to_value(&present).unwrap_or_default();
-    let data = write::read(db, edit(known.clone()), Some(&known)).await?;
-    // Whatever `If-Match` said, what is written over is what was merged with.
-    let rules = api.change_rules(moment, &caller.by);
-    let mut work = unit::begin(db).await?;
-    changes::correct(&mut work, id, Some(present.version), |permit| *permit = data, &rules).await?;
-    let answer = shown(&mut work, id, moment).await?;
-    work.commit().await?;
-    Ok(answer)
 }
 
 /// Puts a permit away: nothing more is sent, and its number stays taken.

@@ -1,0 +1,81 @@
+//! Status words and addresses.
+
+use std::collections::BTreeMap;
+
+use permit_notifier::domain::permit::PermitStatus::{self, Active, Closed, Surrendered, Suspended};
+use permit_notifier::files::Reason;
+
+use super::{errors, options, plain, read, with_addresses};
+
+#[test]
+fn status_words_are_mapped_and_unknown_ones_name_the_option() {
+    let text = "permit_number,permit_type,holder_name,expires_on,status\n1,Food,Ann,2026-01-01,AAI\n\
+                2,Food,Ann,2026-01-01,Expired\n3,Food,Ann,2026-01-01,cancelled\n4,Food,Ann,2026-01-01,REA\n\
+                5,Food,Ann,2026-01-01,\n";
+    let (reading, terms) = read(text, &plain()).unwrap();
+    assert_eq!(errors(&reading), [(5, "status", Reason::UnknownStatus)]);
+    assert!(reading.errors[0].detail.contains("--status FROM=TO"));
+    let statuses: Vec<PermitStatus> = terms.iter().map(|term| term.status).collect();
+    assert_eq!(statuses, [Active, Active, Surrendered, Active]);
+    assert_eq!(reading.warnings[0].code, Reason::StatusTakenAsActive);
+    let (_, terms) = read(text, &options(&[], &["rea=suspended", "Cancelled=closed"], None, false)).unwrap();
+    let statuses: Vec<PermitStatus> = terms.iter().map(|term| term.status).collect();
+    assert_eq!(statuses, [Active, Active, Closed, Suspended, Active]);
+}
+
+#[test]
+fn addresses_are_cleaned_and_words_for_none_are_counted() {
+    let cells = [
+        "mailto:a@example.org",
+        " a@example.org ",
+        "a@example.org.",
+        "A@Example.ORG,",
+        "a@example.org",
+        "josé@exämple.com",
+        "N/A",
+        "none",
+        "-",
+        "",
+        " see file ",
+        "Unknown",
+        "tbd",
+    ];
+    let (reading, terms) = read(with_addresses(&cells), &plain()).unwrap();
+    assert_eq!((reading.rejected, reading.addresses_cleaned, reading.addresses_missing), (0, 4, 7));
+    let email = |at: usize| terms[at].holder_email.as_ref().map(ToString::to_string);
+    assert_eq!(email(3).as_deref(), Some("A@example.org"));
+    assert_eq!(email(5).as_deref(), Some("josé@xn--exmple-cua.com"));
+    assert_eq!(email(6), None);
+}
+
+#[test]
+fn several_addresses_in_a_cell_are_the_holder_and_contacts() {
+    let cells = [
+        "a@x.org; b@y.org",
+        "a@x.org,b@y.org",
+        "a@x.org b@y.org",
+        "a@x.org and b@y.org;A@X.ORG",
+        "Ann <a@x.org>; Bob B. <b@y.org>",
+    ];
+    let (reading, terms) = read(with_addresses(&cells), &plain()).unwrap();
+    assert_eq!((reading.rejected, reading.addresses_cleaned), (0, 0));
+    for term in &terms {
+        assert_eq!(term.holder_email.as_ref().unwrap().to_string(), "a@x.org");
+        let [contact] = &term.contacts[..] else { panic!("{term:?}") };
+        assert_eq!((contact.email.as_ref().unwrap().to_string(), contact.role.as_str()), ("b@y.org".into(), "contact"));
+    }
+    assert_eq!(terms[4].contacts[0].name, "Bob B.");
+}
+
+#[test]
+fn a_malformed_address_rejects_its_row_or_is_left_out_with_a_warning() {
+    let cells = ["a@@b.org", "a@nodot", "a b@c.org", "call Bob", "a@@b.org; c@d.org"];
+    let (reading, terms) = read(with_addresses(&cells), &plain()).unwrap();
+    assert_eq!((reading.rejected, terms.len()), (5, 0));
+    assert_eq!(reading.rejected_by_reason, BTreeMap::from([(Reason::MalformedAddress, 5)]));
+    let (reading, terms) = read(with_addresses(&cells), &options(&[], &[], None, true)).unwrap();
+    assert_eq!((reading.rejected, terms.len(), reading.warnings.len()), (0, 5, 5));
+    assert_eq!(reading.addresses_missing, 0, "they are listed one by one instead");
+    assert_eq!(terms[0].holder_email, None);
+    assert_eq!(terms[4].holder_email.as_ref().unwrap().to_string(), "c@d.org");
+}

@@ -155,7 +155,7 @@ impl Feeder {
         if in_time(went_back(&mut connection)).await? {
             return Ok(Found::Paused(POLL));
         }
-        in_time(self.take_over(&mut connection, moment)).await?;
+        self.take_over(&mut connection, moment).await?;
         if !self.rules.window_is_open(moment) {
             return Ok(Found::Nothing);
         }
@@ -235,7 +235,7 @@ impl Feeder {
     }
 
     async fn take_over(&self, connection: &mut PgConnection, moment: Moment) -> Result<()> {
-        let recovered = recover(connection, moment.now).await?;
+        let recovered = in_time(recover(connection, moment.now)).await?;
         if recovered != Recovered::default() {
             self.tally.add_ambiguous(recovered.ambiguous);
             let (ambiguous, freed, held) = (recovered.ambiguous, recovered.freed, recovered.held);

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     domain::{attempt::Resolution, delivery::DeliveryState},
-    store::Result,
+    store::{Result, connect::in_time},
 };
 
 /// Attempts resolved in one transaction.
@@ -32,10 +32,11 @@ pub async fn resolve_by_policy(
     let mut resolved = 0;
     let mut after = Uuid::nil();
     loop {
-        let found = next(connection, older_than, after, rules).await?;
+        // Each step has its limit, and not all of them together: there may be many.
+        let found = in_time(next(connection, older_than, after, rules)).await?;
         let Some(last) = found.last() else { return Ok(resolved) };
         after = *last;
-        resolved += resolve_batch(connection, &found, older_than, &reason, rules).await?;
+        resolved += in_time(resolve_batch(connection, &found, older_than, &reason, rules)).await?;
     }
 }
 

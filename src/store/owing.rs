@@ -92,7 +92,7 @@ async fn find_revivable(connection: &mut PgConnection, sight: Sight) -> Result<V
         "SELECT p.id FROM notices n JOIN permits p ON p.id = n.permit_id AND p.expires_on = n.expires_on
          WHERE n.superseded_at IS NOT NULL
            AND n.reason_code IN ('period_changed', 'not_active', 'paused', 'archived', 'step_removed', 'not_owed')
-           AND n.state IN ('superseded', 'pending', 'held', 'ambiguous')
+           AND n.state IN ('superseded', 'pending', 'held', 'ambiguous', 'sent', 'failed')
            AND p.status = 'active' AND p.archived_at IS NULL
            AND (p.notices_paused_until IS NULL OR p.notices_paused_until < $1)
            AND (n.send_by >= $1

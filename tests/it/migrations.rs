@@ -96,7 +96,7 @@ async fn a_newer_database_that_this_program_may_still_use_is_left_as_it_is() {
 }
 
 /// Rows as an office has them, by the migration after which they can be written.
-const SAMPLES: [(i64, &str); 15] = [
+const SAMPLES: [(i64, &str); 16] = [
     (
         20_261_129_100_000,
         "INSERT INTO permit_types (code, name, created_at, updated_at) VALUES ('food', 'Food', now(), now());
@@ -191,6 +191,7 @@ const SAMPLES: [(i64, &str); 15] = [
         "INSERT INTO import_rejections SELECT id, 2, '[\"A 3\"]', 'expires_on is needed' FROM imports;
          INSERT INTO import_rejected_rows VALUES (gen_random_uuid(), 2, '[]', 'expires_on is needed')",
     ),
+    (20_261_129_102_100, "UPDATE notices SET superseded_at = now(), reason_code = 'paused'"),
 ];
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use permit_notifier::{scan::pass::run_once, store::scans::ScanOutcome};
 
-use super::{PATIENT, claimed, owing, scan_rules, sends_the_rest, sent_once};
+use super::{PATIENT, claimed, owing, sends_the_rest, sent_once};
 use crate::{
     sending::{holder, patient},
     support::{
@@ -37,7 +37,7 @@ async fn scan_with_cuts(way: Way) {
     let post = Postbox::open().await;
     owing(&post, PERMITS as usize).await;
     let proxy = Proxy::to(&post.url);
-    let rules = scan_rules(&post, &proxy.url);
+    let rules = post.scan_rules(&proxy.url);
     run_once(&rules, by_hand(None)).await.expect("a scan");
     claimed(&post, PERMITS).await;
     for place in places(proxy.came(way)) {

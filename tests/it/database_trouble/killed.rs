@@ -10,7 +10,7 @@ use sqlx::AssertSqlSafe;
 use tokio::{sync::Notify, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::{NOTICES, PARKED_SCANS, PATIENT, UNSENT, claimed, owing, scan_rules, sends_all};
+use super::{NOTICES, PARKED_SCANS, PATIENT, UNSENT, claimed, owing, sends_all};
 use crate::{
     sending::{due, patient},
     support::{
@@ -26,7 +26,7 @@ async fn a_scan_that_loses_its_session_in_every_batch_is_completed_by_those_afte
     const BATCH: i64 = 1000;
     let post = Postbox::open().await;
     owing(&post, (BATCHES * BATCH) as usize).await;
-    let rules = scan_rules(&post, &post.url);
+    let rules = post.scan_rules(&post.url);
     let scan = || {
         let rules = rules.clone();
         async move { run_once(&rules, by_hand(None)).await }

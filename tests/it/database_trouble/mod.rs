@@ -13,12 +13,11 @@ use std::{sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
 use permit_notifier::{
-    scan::{PATIENCE, ScanRules, schedule::ScanSchedule, supervisor},
+    scan::{ScanRules, schedule::ScanSchedule, supervisor},
     store::connect,
 };
 use tokio::{sync::Notify, task::JoinSet};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use crate::{
     sending::{agrees, holder},
@@ -41,19 +40,6 @@ async fn owing(post: &Postbox, count: usize) {
     post.permit_expiring(&holder(0), in_days(100)).await;
     post.more_of_the_same(count).await;
     post.clock.advance(TimeDelta::days(11));
-}
-
-fn scan_rules(post: &Postbox, url: &str) -> ScanRules {
-    ScanRules {
-        direct_url: url.to_owned(),
-        clock: Arc::clone(&post.clock) as _,
-        zone: chrono_tz::UTC,
-        window: None,
-        claim_limit: 0,
-        boot_id: Uuid::now_v7(),
-        patience: PATIENCE,
-        stop: CancellationToken::new(),
-    }
 }
 
 /// The service's loop around the scan, with a tick of our own.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use super::{NOTICES, PARKED_SCANS, PATIENT, Scanning, UNSENT, owing, scan_rules, sent_once};
+use super::{NOTICES, PARKED_SCANS, PATIENT, Scanning, UNSENT, owing, sent_once};
 use crate::{
     sending::holder,
     support::{
@@ -21,7 +21,7 @@ async fn scan_through(how: Stop) {
     let post = Postbox::at(server.url.clone()).await;
     owing(&post, PERMITS as usize).await;
     let _lock = post.lock("SELECT FROM permits ORDER BY id DESC LIMIT 1 FOR UPDATE").await;
-    let scanning = Scanning::start(scan_rules(&post, &post.url));
+    let scanning = Scanning::start(post.scan_rules(&post.url));
     until("the scan is in its last batch", async || post.count(PARKED_SCANS).await == 1).await;
     server.stop(how);
     server.start_again();

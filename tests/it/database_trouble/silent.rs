@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{NOTICES, PARKED_SCANS, Scanning, owing, scan_rules, sends_all};
+use super::{NOTICES, PARKED_SCANS, Scanning, owing, sends_all};
 use crate::{
     sending::{due, patient},
     support::{
@@ -20,7 +20,7 @@ async fn a_scan_whose_connection_falls_silent_is_given_up_and_the_next_completes
     // batch takes as long, on a machine that does other things too.
     let limits = "&options[idle_in_transaction_session_timeout]=4s&options[idle_session_timeout]=4s";
     let way = format!("{}{limits}", proxy.url);
-    let rules = permit_notifier::scan::ScanRules { patience: Duration::from_secs(8), ..scan_rules(&post, &way) };
+    let rules = permit_notifier::scan::ScanRules { patience: Duration::from_secs(8), ..post.scan_rules(&way) };
     let lock = post.lock("SELECT FROM permits ORDER BY id DESC LIMIT 1 FOR UPDATE").await;
     let scanning = Scanning::start(rules);
     until("the scan is in its last batch", async || post.count(PARKED_SCANS).await == 1).await;
@@ -55,7 +55,7 @@ async fn a_database_that_is_far_away_costs_time_and_nothing_else() {
     let server = SmtpServer::with([]);
     let proxy = Proxy::to(&post.url);
     proxy.delay(Duration::from_millis(20));
-    Scanning::start(scan_rules(&post, &proxy.url)).completes(&post, DUE as i64).await;
+    Scanning::start(post.scan_rules(&proxy.url)).completes(&post, DUE as i64).await;
     let mut replica = Replica::start(post.rules_through(&proxy.url, patient(&server), 3)).await;
     replica.begin();
     sends_all(&post, &server, replica, DUE).await;

@@ -2,7 +2,7 @@
 
 use sqlx::Connection as _;
 
-use super::{NOTICES, Scanning, owing, scan_rules, sends_all};
+use super::{NOTICES, Scanning, owing, sends_all};
 use crate::{
     sending::patient,
     support::{
@@ -23,7 +23,7 @@ async fn a_snapshot_held_open_stops_neither_scan_nor_dispatch() {
         sqlx::query_scalar(NOTICES).fetch_one(held).await.expect("a count")
     };
     assert_eq!(seen(&mut held).await, 0);
-    Scanning::start(scan_rules(&post, &post.url)).completes(&post, DUE as i64).await;
+    Scanning::start(post.scan_rules(&post.url)).completes(&post, DUE as i64).await;
     let mut replica = Replica::start(post.rules(patient(&server), 8)).await;
     replica.begin();
     sends_all(&post, &server, replica, DUE).await;

@@ -208,6 +208,32 @@ async fn what_came_of_a_copy_in_flight_does_not_keep_the_others_back_when_the_pa
 }
 
 #[tokio::test]
+async fn what_came_of_a_copy_in_flight_does_not_keep_the_others_back_when_its_step_comes_back() {
+    for (reply, taken) in [(None, 2), (Some(rejected()), 1)] {
+        let post = Postbox::open().await;
+        post.permit_with(&holder(0), in_days(30), &["agent@x.example"]).await;
+        let mut stop = post.mailer.stop(&holder(0), Point::BeforeFinal);
+        post.mailer.reply_to_all(reply);
+        let replica = post.replica(1).await;
+        let pass = replica.begin_once();
+        stop.arrived().await;
+        post.remove_step().await;
+        stop.release();
+        pass.done().await;
+        replica.leave().await;
+        post.mailer.reply_to_all(None);
+        assert_eq!(post.first_copy_to("agent@x.example").await.end(), "superseded step_removed");
+        post.bring_step_back().await;
+        // A schedule that changed is heeded by the next scan.
+        post.scan().await;
+        assert_eq!(post.first_copy_to("agent@x.example").await.end(), "pending");
+        post.dispatch().await;
+        assert_eq!(post.mailer.taken_by().len(), taken);
+        post.check().await;
+    }
+}
+
+#[tokio::test]
 async fn who_was_told_in_flight_and_moved_during_the_pause_is_not_told_again() {
     for reply in [None, Some(Reply::TakeAndLose)] {
         let post = Postbox::open().await;

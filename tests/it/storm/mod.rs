@@ -20,10 +20,6 @@ use std::{
 
 use chrono::TimeDelta;
 use fastrand::Rng;
-use permit_notifier::{
-    scan::{ScanRequest, ScanRules, pass::run_once},
-    store::scans::Trigger,
-};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -151,7 +147,7 @@ async fn turning_up(post: &Postbox, count: usize) {
 
 /// The server is well and nobody dies any more: scans once, and sends until nothing waits. Says in how many passes.
 async fn drain(post: &Postbox, server: &SmtpServer) -> usize {
-    scan(post).await;
+    post.scan().await;
     for pass in 0..60 {
         // Nobody lives between two passes, whatever the last one left when it took too long.
         post.age_processes().await;
@@ -170,19 +166,4 @@ async fn drain(post: &Postbox, server: &SmtpServer) -> usize {
         let _ = tokio::time::timeout(Duration::from_mins(5), sending).await;
     }
     60
-}
-
-async fn scan(post: &Postbox) {
-    let rules = ScanRules {
-        direct_url: post.url.clone(),
-        clock: Arc::clone(&post.clock) as _,
-        zone: chrono_tz::UTC,
-        window: None,
-        claim_limit: 0,
-        boot_id: Uuid::now_v7(),
-        patience: permit_notifier::scan::PATIENCE,
-        stop: CancellationToken::new(),
-    };
-    let request = ScanRequest { scheduled_for: None, trigger: Trigger::Manual, as_of: None };
-    run_once(&rules, request).await.expect("a scan");
 }

@@ -1,6 +1,6 @@
 //! What people and other processes do in these tests, as verbs.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use chrono::NaiveDate;
 use permit_notifier::{
@@ -9,13 +9,16 @@ use permit_notifier::{
         recipient::EmailAddress,
         schedule::{Schedule, Step},
     },
+    scan::{PATIENCE, ScanRequest, ScanRules, pass::run_once},
     store::{
         PgConnection,
         changes::{self, ChangeRules},
         permits::{Contact, PermitData},
+        scans::Trigger,
     },
 };
 use sqlx::{AssertSqlSafe, Connection, SqlSafeStr};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{FOOD, Postbox, in_days};
@@ -115,6 +118,25 @@ impl Postbox {
         copied.execute(&mut session).await.expect("more permits");
     }
 
+    /// What scans that reach the database at `url` go by.
+    pub fn scan_rules(&self, url: &str) -> ScanRules {
+        ScanRules {
+            direct_url: url.to_owned(),
+            clock: Arc::clone(&self.clock) as _,
+            zone: chrono_tz::UTC,
+            window: None,
+            claim_limit: 0,
+            boot_id: Uuid::now_v7(),
+            patience: PATIENCE,
+            stop: CancellationToken::new(),
+        }
+    }
+
+    pub async fn scan(&self) {
+        let request = ScanRequest { scheduled_for: None, trigger: Trigger::Manual, as_of: None };
+        run_once(&self.scan_rules(&self.url), request).await.expect("a scan");
+    }
+
     pub async fn correct(&self, permit: Uuid, edit: impl FnOnce(&mut PermitData) + Send) {
         let mut connection = self.session().await;
         let rules = ChangeRules::at(self.moment(), None);
@@ -148,10 +170,20 @@ impl Postbox {
     }
 
     /// Switches `expires-30d` off.
+    /// `expires-30d` is switched off.
     pub async fn remove_step(&self) {
-        let mut connection = self.session().await;
         let off = |step: &Step| Step { enabled: step.notice_type.as_str() != "expires-30d", ..step.clone() };
-        let schedule = Schedule::new(Schedule::usual().steps().iter().map(off).collect()).expect("a schedule");
+        self.reschedule(Schedule::usual().steps().iter().map(off).collect()).await;
+    }
+
+    /// All steps are switched on again.
+    pub async fn bring_step_back(&self) {
+        self.reschedule(Schedule::usual().steps().to_vec()).await;
+    }
+
+    async fn reschedule(&self, steps: Vec<Step>) {
+        let mut connection = self.session().await;
+        let schedule = Schedule::new(steps).expect("a schedule");
         let rules = ChangeRules::at(self.moment(), None);
         changes::reschedule(&mut connection, FOOD, &schedule, &rules).await.expect("another schedule");
     }

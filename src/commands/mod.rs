@@ -150,10 +150,12 @@ const OWNERS_OUTLIVED: u32 = 10;
 const OWNER_NOTICED: Duration = Duration::from_millis(500);
 
 /// Runs a command that ends. `None`: it had joined another process's private server, and that ended first. Every
-/// such command writes in transactions and can be run again, so it is, and may then be the owner itself.
+/// such command but `export` writes in transactions and can be run again, so it is, and may then be the owner itself.
 fn run_once(command: &Command, config: &Config) -> Result<Option<ExitCode>> {
     let database = Database::open(config)?;
-    let is_joined = database.private.as_ref().is_some_and(|private| !private.is_owner());
+    // What has been printed of an export cannot be taken back, so it is not begun again.
+    let may_repeat = !matches!(command, Command::Export(_));
+    let is_joined = may_repeat && database.private.as_ref().is_some_and(|private| !private.is_owner());
     let code = block_on(async {
         let mut work = std::pin::pin!(run_command(command.clone(), config.clone(), &database));
         tokio::select! {

@@ -1,10 +1,12 @@
 //! The composition root: puts the parts together for every command.
 
 mod office_files;
+pub mod people;
 
 pub use office_files::OfficeFiles;
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -37,6 +39,7 @@ use crate::{
         pooler::is_pooled,
     },
     web::api::{Api, ApiParts, Mails, ScanRefused, Scans, UploadLimits},
+    web::pages::{Pages, PagesParts},
 };
 
 /// Where the database is, and the private server that answers there if it is ours.
@@ -303,6 +306,33 @@ impl<'d> App<'d> {
             claim_limit: self.config.scan_claim_limit.map_or(0, u64::from),
             rate_per_minute: self.config.api_rate_per_minute,
         }))
+    }
+
+    /// The pages, over the API of the same process. `bound` is what is listened on.
+    pub fn pages(&self, api: Api, bound: SocketAddr) -> Pages {
+        let config = &self.config;
+        Pages::new(PagesParts {
+            api,
+            public_url: config.public_url(bound),
+            schedule: config.scan_schedule.clone(),
+            grace: config.scan_grace,
+            change_delay: config.change_delay,
+            unsent: self.unsent(),
+        })
+    }
+
+    /// Why mail is not really sent, if it is not.
+    fn unsent(&self) -> Option<String> {
+        if self.config.smtp_url.is_none() {
+            return Some("SMTP_URL is not set, so mail is kept as files on the server.".to_owned());
+        }
+        let name = self.config.environment.as_ref().filter(|_| !self.config.is_production())?;
+        let whom = if self.config.mail_allowlist.is_everybody() {
+            "mail goes to everybody, with a mark in its subject"
+        } else {
+            "mail goes only to addresses that MAIL_ALLOWLIST allows"
+        };
+        Some(format!("This is {name}: {whom}."))
     }
 
     /// Imports and exports over HTTP.

@@ -3,13 +3,14 @@
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
+use super::random::{self, ALPHABET, NoRandomness};
+
 /// What every token begins with, so that scanners for leaked secrets find it.
 pub const PREFIX: &str = "pnt_";
 /// Random characters of a token: 62^32 is more than 190 bits.
 const RANDOM: usize = 32;
 /// Characters of the checksum: 62^6 is more than 32 bits.
 const CHECKSUM: usize = 6;
-const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// SHA-256 of a whole token. A slow hash protects secrets that can be guessed; 190 random bits cannot.
 pub type TokenHash = [u8; 32];
@@ -18,24 +19,10 @@ pub type TokenHash = [u8; 32];
 #[derive(Debug, Clone)]
 pub struct Token(SecretString);
 
-/// No randomness from the operating system.
-#[derive(Debug, thiserror::Error)]
-#[error("the operating system gave no random numbers: {0}")]
-pub struct NoRandomness(getrandom::Error);
-
 impl Token {
     /// A new one.
     pub fn generate() -> Result<Self, NoRandomness> {
-        let mut text = String::from(PREFIX);
-        while text.len() < PREFIX.len() + RANDOM {
-            let mut bytes = [0_u8; RANDOM];
-            getrandom::fill(&mut bytes).map_err(NoRandomness)?;
-            // Values above would make the first characters of the alphabet likelier.
-            let even =
-                bytes.iter().filter(|byte| **byte < 248).map(|byte| char::from(ALPHABET[usize::from(byte % 62)]));
-            text.extend(even);
-            text.truncate(PREFIX.len() + RANDOM);
-        }
+        let text = PREFIX.to_owned() + &random::characters(RANDOM)?;
         let checksum = checksum(&text);
         Ok(Self((text + &checksum).into()))
     }

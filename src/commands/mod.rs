@@ -12,6 +12,7 @@ mod resume;
 mod scan;
 mod serve;
 mod token;
+mod user;
 
 use std::{io::Write, process::ExitCode, time::Duration};
 
@@ -59,6 +60,9 @@ enum Command {
     /// Make an access token for the API
     #[command(subcommand)]
     Token(token::Verb),
+    /// Let people sign in to the pages
+    #[command(subcommand)]
+    User(user::Verb),
     /// Check the set-up: every check a line
     Doctor(doctor::Arguments),
 }
@@ -181,6 +185,7 @@ async fn run_command(command: Command, config: Config, database: &Database) -> R
         Command::Export(arguments) => export::run(arguments, config, database).await,
         Command::Release(arguments) => release::run(arguments, config, database).await,
         Command::Token(verb) => token::run(verb, config, database).await,
+        Command::User(verb) => user::run(verb, config, database).await,
         Command::Resume(arguments) => resume::run(arguments, config, database).await,
         Command::Audit(arguments) => audit::run(arguments, config, database).await,
         Command::Dispatch(arguments) => dispatch::run(arguments, config, database).await,

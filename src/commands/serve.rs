@@ -1,6 +1,6 @@
 //! `serve`: the service, until it is told to stop.
 
-use std::{collections::BTreeSet, convert::Infallible, process::ExitCode, str::FromStr, sync::Arc};
+use std::{collections::BTreeSet, convert::Infallible, net::SocketAddr, process::ExitCode, str::FromStr, sync::Arc};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -10,7 +10,7 @@ use tokio::{net::TcpListener, sync::Notify};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    app::{App, Database},
+    app::{App, Database, people},
     clock::Clock,
     config::Config,
     dispatch::{Dispatcher, Membership},
@@ -106,7 +106,9 @@ pub(super) async fn serve(
         start_dispatch(app, &membership, shutdown)?;
     }
     if let Some((listener, metrics)) = web {
-        start_web(app, listener, metrics, app.api(membership.boot_id(), roles.has(Role::Scan), shutdown)?, shutdown)?;
+        let api = app.api(membership.boot_id(), roles.has(Role::Scan), shutdown)?;
+        invite_first_admin(app, listener.local_addr()?).await?;
+        start_web(app, listener, metrics, api, shutdown)?;
     }
     tokio::select! {
         () = shutdown.soft().cancelled() => {}
@@ -170,6 +172,14 @@ fn start_dispatch(app: &App<'_>, membership: &Arc<Membership>, shutdown: &Shutdo
     Ok(())
 }
 
+/// Prints the link by which somebody becomes the first administrator, while nobody can sign in.
+async fn invite_first_admin(app: &App<'_>, bound: SocketAddr) -> Result<()> {
+    if let Some(link) = people::first_admin(app, &app.config.public_url(bound)).await? {
+        eprintln!("Nobody can sign in yet. Become the first administrator, within three days: {link}");
+    }
+    Ok(())
+}
+
 fn start_web(
     app: &App<'_>,
     listener: TcpListener,
@@ -178,8 +188,9 @@ fn start_web(
     shutdown: &Shutdown,
 ) -> Result<()> {
     let health = Arc::new(ServiceHealth { pool: app.pool.clone(), clock: Arc::clone(&app.clock) });
-    let router = web::router(&Web { health, metrics: metrics.clone(), api: Some(api.clone()) });
     let address = listener.local_addr()?;
+    let pages = Some(app.pages(api.clone(), address));
+    let router = web::router(&Web { health, metrics: metrics.clone(), api: Some(api.clone()), pages });
     eprintln!("Listening on {}", app.config.public_url(address));
     tracing::info!(%address, "listening");
     let stop = shutdown.soft().clone();

@@ -2,6 +2,7 @@
 //! Every fault names its variable and what is allowed, and all of them are reported at once.
 //! Reading goes through a lookup, so that tests need no process environment.
 
+mod admin;
 mod database;
 mod environment;
 mod error;
@@ -68,6 +69,8 @@ pub struct Config {
     pub send_window: Option<SendWindow>,
     pub change_delay: TimeDelta,
     pub environment: Option<Environment>,
+    /// The first administrator, made at the first start.
+    pub first_admin: Option<FirstAdmin>,
     /// The instant at which business time starts; never set in production.
     pub clock: Option<DateTime<Utc>>,
     pub log_format: LogFormat,
@@ -75,6 +78,13 @@ pub struct Config {
     pub log_filter: Option<String>,
     /// What is allowed but deserves a word in the log, one sentence each.
     pub warnings: Vec<String>,
+}
+
+/// With what the first administrator signs in.
+#[derive(Clone, Debug)]
+pub struct FirstAdmin {
+    pub email: EmailAddress,
+    pub password: SecretString,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,6 +169,7 @@ impl Config {
             send_window,
             change_delay: TimeDelta::minutes(reader.number("CHANGE_DELAY_MINUTES", 5, 0..=1440)),
             environment,
+            first_admin: admin::read(reader),
             clock,
             log_format: reader
                 .parsed("LOG_FORMAT", "`pretty` or `json`", parse_log_format)

@@ -163,6 +163,11 @@ impl MailAllowlist {
             || self.addresses.contains(&address.key())
     }
 
+    /// Whether everybody may be mailed.
+    pub fn is_everybody(&self) -> bool {
+        self.everybody
+    }
+
     /// Whether nobody may be mailed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

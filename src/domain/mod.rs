@@ -12,6 +12,7 @@ pub mod owed;
 pub mod permit;
 pub mod phase;
 pub mod recipient;
+pub mod role;
 pub mod schedule;
 pub mod scope;
 pub mod text;

@@ -6,7 +6,9 @@ pub mod api;
 mod docs;
 mod health;
 mod layers;
+pub mod pages;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -23,6 +25,8 @@ pub struct Web {
     pub metrics: PrometheusHandle,
     /// None: only the open routes.
     pub api: Option<api::Api>,
+    /// None: no pages.
+    pub pages: Option<pages::Pages>,
 }
 
 pub fn router(web: &Web) -> Router {
@@ -30,10 +34,14 @@ pub fn router(web: &Web) -> Router {
     if let Some(api) = &web.api {
         routes = routes.merge(api::router(api));
     }
+    if let Some(pages) = &web.pages {
+        routes = routes.merge(pages::router(pages));
+    }
     layers::common(routes)
 }
 
 /// Serves until `stop`, then finishes the requests in flight.
 pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> std::io::Result<()> {
-    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    axum::serve(listener, service).with_graceful_shutdown(stop.cancelled_owned()).await
 }

@@ -6,27 +6,27 @@
 
 mod access;
 mod answer;
-mod body;
+pub(in crate::web) mod body;
 mod conditional;
 pub mod description;
-mod fields;
+pub(in crate::web) mod fields;
 pub mod files;
-mod imports;
-mod notices;
+pub(in crate::web) mod imports;
+pub(in crate::web) mod notices;
 mod openapi;
-mod page;
-mod permit_types;
-mod permits;
+pub(in crate::web) mod page;
+pub(in crate::web) mod permit_types;
+pub(in crate::web) mod permits;
 pub mod problem;
-mod query;
-mod rate;
+pub(in crate::web) mod query;
+pub(in crate::web) mod rate;
 mod repeat;
 mod scans;
 mod session;
 mod shapes;
 mod suppressions;
 mod tokens;
-mod work;
+pub(in crate::web) mod work;
 
 use std::fmt::Debug;
 use std::num::NonZeroU32;
@@ -170,23 +170,23 @@ impl Api {
         self.requests.wait().await;
     }
 
-    async fn connection(&self) -> Result<Session, Problem> {
+    pub(in crate::web) async fn connection(&self) -> Result<Session, Problem> {
         Ok(Session::pooled(&self.pool).await?)
     }
 
     /// Business time and day.
-    async fn moment(&self, connection: &mut PgConnection) -> Result<Moment, Problem> {
+    pub(in crate::web) async fn moment(&self, connection: &mut PgConnection) -> Result<Moment, Problem> {
         let now = self.clock.business(database_now(connection).await?);
         Ok(Moment { now, today: day_in(now, self.zone) })
     }
 
     /// What changes by a caller go by; they do not wait, for no typo is mended here.
-    fn change_rules<'r>(&'r self, moment: Moment, by: &'r str) -> ChangeRules<'r> {
+    pub(in crate::web) fn change_rules<'r>(&'r self, moment: Moment, by: &'r str) -> ChangeRules<'r> {
         ChangeRules { claim_limit: self.claim_limit, by, ..ChangeRules::at(moment, self.window.as_ref()) }
     }
 
     /// What actions of a caller go by.
-    fn action_rules(&self, moment: Moment) -> ActionRules<'_> {
+    pub(in crate::web) fn action_rules(&self, moment: Moment) -> ActionRules<'_> {
         ActionRules { moment, window: self.window.as_ref(), zone: self.zone }
     }
 }

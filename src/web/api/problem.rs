@@ -184,6 +184,16 @@ impl Problem {
         self.0.kind
     }
 
+    /// The sentence about this very case.
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    /// Fields that are not right.
+    pub fn errors(&self) -> &[FieldError] {
+        &self.0.errors
+    }
+
     /// As JSON, for lists of outcomes and for the answer itself.
     pub fn to_json(&self) -> Value {
         let parts = &self.0;
@@ -212,6 +222,8 @@ impl IntoResponse for Problem {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.extend(self.0.headers.clone());
+        // Pages say the same in words for people.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -49,13 +49,17 @@ pub async fn whole(State(api): State<Api>, request: Request, next: Next) -> Resp
         Ok(bytes) => bytes,
         Err(problem) => return problem.into_response(),
     };
+    in_a_place(&api, next.run(Request::from_parts(parts, Body::from(bytes)))).await
+}
+
+/// Does this work in a task of its own as soon as there is a place, and to its end.
+pub async fn in_a_place(api: &Api, work: impl Future<Output = Response> + Send + 'static) -> Response {
     let Ok(Ok(place)) = timeout(WAITS, Arc::clone(&api.places).acquire_owned()).await else {
         return Problem::new(Kind::Unavailable, "too many requests are being worked on")
             .header(header::RETRY_AFTER, HeaderValue::from_static("2"))
             .into_response();
     };
-    let work = next.run(Request::from_parts(parts, Body::from(bytes)));
-    to_the_end(&api, async move {
+    to_the_end(api, async move {
         let response = work.await;
         drop(place);
         response
@@ -70,11 +74,18 @@ fn streams(request: &Request) -> bool {
     path == format!("{ROOT}/imports") || path == format!("{ROOT}/permits/export")
 }
 
-async fn to_the_end(api: &Api, work: impl Future<Output = Response> + Send + 'static) -> Response {
+/// Does this work in a task of its own, and to its end.
+pub async fn to_the_end(api: &Api, work: impl Future<Output = Response> + Send + 'static) -> Response {
+    detached(api, work).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// Does this work in a task of its own, and to its end, whether the caller still waits or not.
+pub async fn detached<T: Send + 'static>(
+    api: &Api,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Problem> {
     let work = REQUEST_ID.scope(request_id(), work).in_current_span();
-    match api.requests.spawn(work).await {
-        Ok(response) => response,
-        // The panic itself is logged where it happened.
-        Err(_panic) => Problem::new(Kind::Internal, "the service has a fault, which is in its log").into_response(),
-    }
+    // The panic itself is logged where it happened.
+    let fault = |_panic| Problem::new(Kind::Internal, "the service has a fault, which is in its log");
+    api.requests.spawn(work).await.map_err(fault)
 }

@@ -1,5 +1,5 @@
 //! Pages for whoever writes programs against the API: its description (`/openapi.json`, `/docs`) and what each kind of
-//! problem means (`/problems`). Open to everybody, for they show nothing of the office; made once, without scripts.
+//! problem means (`/docs/problems`, `/problems/<kind>`). Open to everybody, for they show nothing of the office; made once, without scripts.
 
 mod curl;
 mod prose;
@@ -51,7 +51,7 @@ pub(super) fn router() -> Router {
         .route("/openapi.json", get(openapi))
         .route("/docs", get(docs))
         .route("/docs/style.css", get(style))
-        .route(PAGES, get(problems))
+        .route("/docs/problems", get(problems))
         .route(&format!("{PAGES}/{{kind}}"), get(problem))
 }
 

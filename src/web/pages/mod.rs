@@ -1,0 +1,115 @@
+//! The office's pages: made on the server, each task possible without script.
+//!
+//! Every request passes, from the outside in: the page that a problem becomes ([`faults`]); its form, session, role and
+//! CSRF token ([`access`]); a task of its own, as requests of the API have; its handler, in a file named after the
+//! page. What all pages show is in [`frame`]; what people write is read by the same code as bodies of the API.
+
+mod access;
+mod account;
+mod assets;
+mod faults;
+mod form;
+mod frame;
+mod passwords;
+mod sign_in;
+mod users;
+mod visit;
+mod words;
+
+use std::fmt::Debug;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post};
+use chrono::TimeDelta;
+use url::Url;
+
+use super::api::problem::{Kind, Problem};
+use super::api::{Api, work};
+use crate::scan::schedule::ScanSchedule;
+
+/// What the pages work on and go by besides what the API does, given by the composition root.
+#[derive(Debug)]
+pub struct PagesParts {
+    /// The API of the same process, whose pool, clock and ways to read and change the pages use.
+    pub api: Api,
+    /// Where people reach the pages.
+    pub public_url: Url,
+    /// When scans are expected.
+    pub schedule: ScanSchedule,
+    /// How late a scan may be.
+    pub grace: TimeDelta,
+    /// How long notices of a change made here wait, so that a typo can be mended.
+    pub change_delay: TimeDelta,
+    /// Why mail is not really sent, if it is not: every page says so.
+    pub unsent: Option<String>,
+}
+
+/// The pages of this process.
+#[derive(Debug, Clone)]
+pub struct Pages(Arc<Inner>);
+
+/// See [`Pages`].
+#[derive(Debug)]
+pub struct Inner {
+    parts: PagesParts,
+    passwords: passwords::Passwords,
+}
+
+impl Deref for Pages {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl Deref for Inner {
+    type Target = PagesParts;
+
+    fn deref(&self) -> &PagesParts {
+        &self.parts
+    }
+}
+
+impl Pages {
+    /// The pages over these parts.
+    pub fn new(parts: PagesParts) -> Self {
+        Self(Arc::new(Inner { parts, passwords: passwords::Passwords::default() }))
+    }
+
+    /// Whether browsers reach us by https only.
+    fn is_secure(&self) -> bool {
+        self.public_url.scheme() == "https"
+    }
+}
+
+/// All pages.
+pub(super) fn router(pages: &Pages) -> Router {
+    let guarded = Router::new()
+        .route("/sign-out", post(account::sign_out))
+        .route("/account", get(account::show))
+        .route("/account/password", post(account::change_password))
+        .route("/account/sign-out-everywhere", post(account::sign_out_everywhere))
+        .route("/users", get(users::list).post(users::add))
+        .route("/users/{id}/role", post(users::change_role))
+        .route("/users/{id}/link", post(users::new_link))
+        .route("/users/{id}/disable", post(users::disable))
+        .route("/users/{id}/enable", post(users::enable))
+        .layer(from_fn_with_state(pages.clone(), access::check));
+    let open = Router::new()
+        .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))
+        .route("/set-password/{secret}", get(passwords::show).post(passwords::set))
+        .layer(from_fn_with_state(pages.clone(), access::read_form));
+    guarded
+        .merge(open)
+        .method_not_allowed_fallback(|| async {
+            Problem::new(Kind::MethodNotAllowed, "the page does not take this method")
+        })
+        .layer(from_fn(work::identified))
+        .layer(from_fn_with_state(pages.clone(), faults::as_page))
+        .merge(assets::router())
+        .with_state(pages.clone())
+}

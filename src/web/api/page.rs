@@ -64,10 +64,8 @@ impl<K: Serialize + DeserializeOwned> Page<K> {
     }
 
     /// The answer with this page's rows.
-    pub fn answer<R, T: Serialize>(&self, mut rows: Vec<R>, key: impl Fn(&R) -> K, show: impl Fn(R) -> T) -> Answer {
-        let has_more = rows.len() as i64 > self.limit;
-        rows.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
-        let next = if has_more { rows.last().map(|last| self.encode(key(last))) } else { None };
+    pub fn answer<R, T: Serialize>(&self, rows: Vec<R>, key: impl Fn(&R) -> K, show: impl Fn(R) -> T) -> Answer {
+        let (rows, next) = self.cut(rows, key);
         let items: Vec<T> = rows.into_iter().map(show).collect();
         let answer = Answer::ok(&Listed { items, next_cursor: next.clone() });
         match next {
@@ -76,9 +74,22 @@ impl<K: Serialize + DeserializeOwned> Page<K> {
         }
     }
 
-    fn link(&self, cursor: &str) -> HeaderMap {
+    /// The rows of this page, of those that were fetched, and the cursor of the next one.
+    pub fn cut<R>(&self, mut rows: Vec<R>, key: impl Fn(&R) -> K) -> (Vec<R>, Option<String>) {
+        let has_more = rows.len() as i64 > self.limit;
+        rows.truncate(usize::try_from(self.limit).unwrap_or(usize::MAX));
+        let next = if has_more { rows.last().map(|last| self.encode(key(last))) } else { None };
+        (rows, next)
+    }
+
+    /// Where the page that begins at `cursor` is.
+    pub fn address(&self, cursor: &str) -> String {
         let and = if self.query.is_empty() { "" } else { "&" };
-        let link = format!("<{}?{}{and}cursor={cursor}>; rel=\"next\"", self.path, self.query);
+        format!("{}?{}{and}cursor={cursor}", self.path, self.query)
+    }
+
+    fn link(&self, cursor: &str) -> HeaderMap {
+        let link = format!("<{}>; rel=\"next\"", self.address(cursor));
         HeaderValue::from_str(&link).into_iter().map(|link| (header::LINK, link)).collect()
     }
 

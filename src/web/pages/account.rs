@@ -41,7 +41,7 @@ fn frame(pages: &Pages, user: &User) -> Frame {
 }
 
 pub(super) async fn show(State(pages): State<Pages>, user: User, Done(done): Done) -> Response {
-    show_as(StatusCode::OK, &AccountPage::of(frame(&pages, &user).said(done), &user, Vec::new()))
+    show(&AccountPage::of(frame(&pages, &user).said(done), &user, Vec::new()))
 }
 
 /// Changes one's own password, and ends all other sessions.

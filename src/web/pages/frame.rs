@@ -94,7 +94,7 @@ impl Frame {
 
 /// The page that a template makes.
 pub fn show(template: &impl Template) -> Response {
-    show_as(StatusCode::OK, template)
+    show(template)
 }
 
 /// The same with another status.

@@ -10,6 +10,7 @@ mod assets;
 mod faults;
 mod form;
 mod frame;
+mod listing;
 mod passwords;
 mod sign_in;
 mod users;

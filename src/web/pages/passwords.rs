@@ -97,7 +97,7 @@ pub(super) async fn show(
     let (_, link) = open(&pages, &secret).await?;
     let visit = Visit::of(&pages, &headers)?;
     let page = SetPasswordPage::of(Frame::open(TITLE, visit.csrf()), &link, "", Vec::new());
-    Ok((visit.jar(&pages), show_as(StatusCode::OK, &page)).into_response())
+    Ok((visit.jar(&pages), show(&page)).into_response())
 }
 
 /// Sets the password, ends all sessions of the user, and signs in.

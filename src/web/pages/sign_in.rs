@@ -52,7 +52,7 @@ pub(super) async fn show(
     let visit = Visit::of(&pages, &headers)?;
     let frame = Frame::open("Sign in", visit.csrf()).said(done);
     let page = SignInPage { frame, email: String::new(), next: wanted.next, fault: None };
-    Ok((visit.jar(&pages), show_as(StatusCode::OK, &page)).into_response())
+    Ok((visit.jar(&pages), show(&page)).into_response())
 }
 
 /// Why nobody was signed in. Known and unknown addresses are answered alike.

@@ -60,7 +60,7 @@ pub(super) async fn list(State(pages): State<Pages>, user: User, Done(done): Don
     let mut connection = pages.api.connection().await?;
     let mut page = UsersPage::read(&pages, &user, &mut connection).await?;
     page.frame = page.frame.said(done);
-    Ok(show_as(StatusCode::OK, &page))
+    Ok(show(&page))
 }
 
 /// Adds a user, and shows the link by which they set their password.

@@ -52,7 +52,7 @@ impl Site {
         let counts = AtomicUsize::new(0);
         let health = Arc::new(Scripted { state, counts });
         let metrics = metrics::start().unwrap();
-        let router = web::router(&Web { health: health.clone(), metrics, api: None });
+        let router = web::router(&Web { health: health.clone(), metrics, api: None, pages: None });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let stop = CancellationToken::new();

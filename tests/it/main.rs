@@ -22,6 +22,7 @@ mod memory;
 mod metrics;
 mod migrations;
 mod model;
+mod pages;
 mod private_postgres;
 mod properties;
 mod races;

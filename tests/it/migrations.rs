@@ -96,7 +96,7 @@ async fn a_newer_database_that_this_program_may_still_use_is_left_as_it_is() {
 }
 
 /// Rows as an office has them, by the migration after which they can be written.
-const SAMPLES: [(i64, &str); 16] = [
+const SAMPLES: [(i64, &str); 17] = [
     (
         20_261_129_100_000,
         "INSERT INTO permit_types (code, name, created_at, updated_at) VALUES ('food', 'Food', now(), now());
@@ -192,6 +192,16 @@ const SAMPLES: [(i64, &str); 16] = [
          INSERT INTO import_rejected_rows VALUES (gen_random_uuid(), 2, '[]', 'expires_on is needed')",
     ),
     (20_261_129_102_100, "UPDATE notices SET superseded_at = now(), reason_code = 'paused'"),
+    (
+        20_261_129_103_000,
+        "INSERT INTO users (id, email, email_key, role, created_by, created_at)
+         VALUES ('00000000-0000-7000-8000-000000000080', 'Ada@office.example', 'ada@office.example', 'admin', 'command', now());
+         INSERT INTO sessions SELECT gen_random_uuid(), id, sha256('session'), now(), now() FROM users;
+         INSERT INTO password_links SELECT sha256('link'), id, now(), now() FROM users;
+         INSERT INTO sign_in_failures VALUES ('account', 'somebody', 1, now());
+         INSERT INTO office_log (id, at, by, action, subject, label)
+         VALUES (gen_random_uuid(), now(), 'user:ada@office.example', 'added', 'user', 'bo@office.example')",
+    ),
 ];
 
 #[tokio::test]

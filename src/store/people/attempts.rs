@@ -81,12 +81,9 @@ pub async fn forget_failures(connection: &mut PgConnection, account: &str, addre
     sqlx::query!("DELETE FROM sign_in_failures WHERE kind = 'account' AND key = $1", account)
         .execute(&mut *connection)
         .await?;
-    sqlx::query!(
-        "DELETE FROM sign_in_failures WHERE kind = 'address' AND key = $1 AND count = 1",
-        address
-    )
-    .execute(&mut *connection)
-    .await?;
+    sqlx::query!("DELETE FROM sign_in_failures WHERE kind = 'address' AND key = $1 AND count = 1", address)
+        .execute(&mut *connection)
+        .await?;
     sqlx::query!("UPDATE sign_in_failures SET count = count - 1 WHERE kind = 'address' AND key = $1", address)
         .execute(connection)
         .await?;

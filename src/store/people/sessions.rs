@@ -4,10 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use crate::{
-    domain::role::Role,
-    store::Result,
-};
+use crate::{domain::role::Role, store::Result};
 
 /// A session that nobody uses ends after so long.
 pub const IDLE: TimeDelta = TimeDelta::hours(2);

@@ -57,7 +57,8 @@ pub async fn add_user(
     )
     .execute(&mut *connection)
     .await?;
-    let user = sqlx::query_scalar!("SELECT id FROM users WHERE email_key = $1", key).fetch_one(&mut *connection).await?;
+    let user =
+        sqlx::query_scalar!("SELECT id FROM users WHERE email_key = $1", key).fetch_one(&mut *connection).await?;
     Ok((get_user(connection, user).await?, user == id))
 }
 

@@ -184,6 +184,7 @@ async fn find_user(pages: &Pages, headers: &HeaderMap) -> Result<Option<User>, P
 /// The page to sign in, which leads back to where somebody wanted to go.
 fn to_sign_in(request: &Request) -> Response {
     let wanted = request.uri().path_and_query().map_or("/", |wanted| wanted.as_str());
-    let address = if wanted == "/" { "/sign-in".to_owned() } else { format!("/sign-in{}", query_of(&[("next", wanted)])) };
+    let address =
+        if wanted == "/" { "/sign-in".to_owned() } else { format!("/sign-in{}", query_of(&[("next", wanted)])) };
     Redirect::to(&address).into_response()
 }

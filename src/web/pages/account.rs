@@ -7,13 +7,13 @@ use axum::response::{IntoResponse, Response};
 use axum_extra::extract::CookieJar;
 use secrecy::SecretString;
 
+use super::Pages;
 use super::access::{User, session_cookie};
 use super::form::Form;
-use super::frame::{Frame, show_as};
+use super::frame::{Frame, show_as, shown};
 use super::passwords::faults_of;
 use super::visit::{cookie, no_randomness};
 use super::words::{Done, Said};
-use super::Pages;
 use crate::auth::Secret;
 use crate::store::office_log::{Deed, Subject, record};
 use crate::store::people::sessions::{begin_session, end_session, end_sessions};
@@ -41,7 +41,7 @@ fn frame(pages: &Pages, user: &User) -> Frame {
 }
 
 pub(super) async fn show(State(pages): State<Pages>, user: User, Done(done): Done) -> Response {
-    show(&AccountPage::of(frame(&pages, &user).said(done), &user, Vec::new()))
+    shown(&AccountPage::of(frame(&pages, &user).said(done), &user, Vec::new()))
 }
 
 /// Changes one's own password, and ends all other sessions.

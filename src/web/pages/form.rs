@@ -16,7 +16,8 @@ pub struct Form(Vec<(String, String)>);
 impl Form {
     /// Reads `application/x-www-form-urlencoded`.
     pub fn parse(bytes: &[u8]) -> Result<Self, Problem> {
-        let pairs: Vec<_> = form_urlencoded::parse(bytes).take(FIELDS_MAX + 1).map(|(n, v)| (n.into(), v.into())).collect();
+        let pairs: Vec<_> =
+            form_urlencoded::parse(bytes).take(FIELDS_MAX + 1).map(|(n, v)| (n.into(), v.into())).collect();
         if pairs.len() > FIELDS_MAX {
             return Err(Problem::new(Kind::TooLarge, format!("a form has at most {FIELDS_MAX} fields")));
         }

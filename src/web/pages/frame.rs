@@ -93,8 +93,8 @@ impl Frame {
 }
 
 /// The page that a template makes.
-pub fn show(template: &impl Template) -> Response {
-    show(template)
+pub fn shown(template: &impl Template) -> Response {
+    show_as(StatusCode::OK, template)
 }
 
 /// The same with another status.

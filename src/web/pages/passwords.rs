@@ -9,11 +9,11 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use super::Pages;
 use super::access::{check_csrf, session_cookie};
 use super::form::Form;
-use super::frame::{Frame, show_as};
+use super::frame::{Frame, show_as, shown};
 use super::visit::{Visit, cookie, no_randomness};
-use super::Pages;
 use crate::auth::{Secret, password};
 use crate::domain::recipient::EmailAddress;
 use crate::domain::role::Role;
@@ -97,7 +97,7 @@ pub(super) async fn show(
     let (_, link) = open(&pages, &secret).await?;
     let visit = Visit::of(&pages, &headers)?;
     let page = SetPasswordPage::of(Frame::open(TITLE, visit.csrf()), &link, "", Vec::new());
-    Ok((visit.jar(&pages), show(&page)).into_response())
+    Ok((visit.jar(&pages), shown(&page)).into_response())
 }
 
 /// Sets the password, ends all sessions of the user, and signs in.

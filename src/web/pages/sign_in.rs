@@ -12,12 +12,12 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use super::Pages;
 use super::access::{check_csrf, session_cookie};
 use super::form::Form;
-use super::frame::{Frame, show_as};
+use super::frame::{Frame, show_as, shown};
 use super::visit::{Visit, cookie, no_randomness};
 use super::words::Done;
-use super::Pages;
 use crate::auth::Secret;
 use crate::store::PgConnection;
 use crate::store::people::attempts::{Counted, count_failure, forget_failures, wait_left};
@@ -52,7 +52,7 @@ pub(super) async fn show(
     let visit = Visit::of(&pages, &headers)?;
     let frame = Frame::open("Sign in", visit.csrf()).said(done);
     let page = SignInPage { frame, email: String::new(), next: wanted.next, fault: None };
-    Ok((visit.jar(&pages), show(&page)).into_response())
+    Ok((visit.jar(&pages), shown(&page)).into_response())
 }
 
 /// Why nobody was signed in. Known and unknown addresses are answered alike.
@@ -81,7 +81,9 @@ pub(super) async fn sign_in(
         }
         Err(refused) => {
             let (status, fault, wait) = match refused {
-                Refused::Wrong => (StatusCode::UNAUTHORIZED, "The email address or the password is not right.".into(), None),
+                Refused::Wrong => {
+                    (StatusCode::UNAUTHORIZED, "The email address or the password is not right.".into(), None)
+                }
                 Refused::Wait(left) => {
                     let seconds = left.num_seconds() + 1;
                     let fault = format!("Too many tries failed. Try again in {}.", in_words(seconds));
@@ -157,17 +159,17 @@ fn key_of(email: &str) -> String {
 
 /// Where a request comes from. Of a proxy on this machine, what it says about the one before it.
 fn address_of(peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
-    let said = || headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?.rsplit(',').next()?.trim().parse().ok();
+    let said = || {
+        headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
+    };
     let ip = peer.ip().to_canonical();
     if ip.is_loopback() { said().unwrap_or(ip) } else { ip }
 }
 
 /// A path of ours, and nothing that leads elsewhere.
 fn local(next: &str) -> &str {
-    let is_local = next.starts_with('/')
-        && !next.starts_with("//")
-        && !next.contains('\\')
-        && !next.chars().any(char::is_control);
+    let is_local =
+        next.starts_with('/') && !next.starts_with("//") && !next.contains('\\') && !next.chars().any(char::is_control);
     if is_local { next } else { "/" }
 }
 

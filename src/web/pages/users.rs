@@ -8,12 +8,12 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 use uuid::Uuid;
 
+use super::Pages;
 use super::access::User;
 use super::form::Form;
-use super::frame::{Frame, show_as};
+use super::frame::{Frame, show_as, shown};
 use super::visit::no_randomness;
 use super::words::{Done, Said};
-use super::Pages;
 use crate::auth::Secret;
 use crate::domain::recipient::EmailAddress;
 use crate::domain::role::Role;
@@ -60,7 +60,7 @@ pub(super) async fn list(State(pages): State<Pages>, user: User, Done(done): Don
     let mut connection = pages.api.connection().await?;
     let mut page = UsersPage::read(&pages, &user, &mut connection).await?;
     page.frame = page.frame.said(done);
-    Ok(show(&page))
+    Ok(shown(&page))
 }
 
 /// Adds a user, and shows the link by which they set their password.
@@ -79,9 +79,10 @@ pub(super) async fn add(State(pages): State<Pages>, user: User, form: Form) -> R
     let now = pages.api.moment(&mut connection).await?.now;
     let mut work = unit::begin(&mut connection).await?;
     lock_users(&mut work).await?;
-    let known = list_users(&mut *work).await?.into_iter().find(|known| {
-        known.disabled_at.is_none() && email_key(&known.email) == email_key(email)
-    });
+    let known = list_users(&mut *work)
+        .await?
+        .into_iter()
+        .find(|known| known.disabled_at.is_none() && email_key(&known.email) == email_key(email));
     if known.is_some() {
         drop(work);
         let mut page = UsersPage::read(&pages, &user, &mut connection).await?;
@@ -187,7 +188,10 @@ pub(super) async fn enable(State(pages): State<Pages>, user: User, Path(id): Pat
 /// Without an administrator nobody could let anybody in again.
 async fn keep_an_admin(connection: &mut PgConnection, subject: &UserRecord) -> Result<(), Problem> {
     if subject.role == Role::Admin && count_other_admins(connection, subject.id).await? == 0 {
-        return Err(Problem::new(Kind::WrongState, "this is the only administrator who can sign in; make another first"));
+        return Err(Problem::new(
+            Kind::WrongState,
+            "this is the only administrator who can sign in; make another first",
+        ));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use chrono::NaiveDate;
+use chrono::{NaiveDate, TimeDelta};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use permit_notifier::{
@@ -12,7 +12,7 @@ use permit_notifier::{
     dispatch,
     domain::scope::Scope,
     mail::{Office, Preview},
-    scan::asked::Asked,
+    scan::{asked::Asked, schedule::ScanSchedule},
     shutdown::Shutdown,
     store::{
         StoreError,
@@ -23,6 +23,7 @@ use permit_notifier::{
     web::{
         self, Health, NotReady, Web,
         api::{Api, ApiParts, Mails, ScanRefused, Scans, UploadLimits},
+        pages::{Pages, PagesParts},
     },
 };
 use reqwest::{Client, Method, RequestBuilder, StatusCode, header::HeaderMap};
@@ -52,6 +53,8 @@ pub struct Options {
     pub uploads: UploadLimits,
     /// More pending notices than this of one import are held; 0 for no limit.
     pub claim_limit: u64,
+    /// Where people reach the pages, unless it is where they are served.
+    pub public_url: Option<String>,
 }
 
 /// What came back.
@@ -131,9 +134,20 @@ impl TestApi {
             uploads: options.uploads,
             rate_per_minute: per_minute.and_then(NonZeroU32::new),
         };
-        let web = Web { health: Arc::new(Healthy), metrics: metrics::start().unwrap(), api: Some(Api::new(parts)) };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
+        let public_url = options.public_url.as_ref().unwrap_or(&url).parse().unwrap();
+        let api = Api::new(parts);
+        let pages = Pages::new(PagesParts {
+            api: api.clone(),
+            public_url,
+            schedule: ScanSchedule::new("0 0 6 * * *", office.rules.zone).unwrap(),
+            grace: TimeDelta::minutes(30),
+            change_delay: TimeDelta::minutes(5),
+            unsent: None,
+        });
+        let web =
+            Web { health: Arc::new(Healthy), metrics: metrics::start().unwrap(), api: Some(api), pages: Some(pages) };
         let stop = CancellationToken::new();
         #[expect(clippy::disallowed_methods, reason = "ends with the test")]
         tokio::spawn(web::serve(listener, web::router(&web), stop.clone()));

@@ -6,6 +6,7 @@ pub mod dispatching;
 pub mod dropped;
 pub mod office;
 pub mod own_server;
+pub mod pages;
 pub mod postbox;
 pub mod program;
 pub mod records;

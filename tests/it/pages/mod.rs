@@ -1,0 +1,4 @@
+//! The office's pages over HTTP: who may see what, and what each does.
+
+mod sign_in;
+mod users;

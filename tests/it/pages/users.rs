@@ -1,0 +1,109 @@
+//! Users: added by an administrator, invited by a link that works once, disabled, and never all administrators.
+
+use chrono::TimeDelta;
+use permit_notifier::domain::role::Role;
+
+use crate::support::{api::TestApi, pages::PASSWORD};
+
+const BO: &str = "bo@office.example";
+
+#[tokio::test]
+async fn a_new_user_sets_a_password_by_a_link_that_works_once() {
+    let api = TestApi::open().await;
+    let admin = api.signed_in(Role::Admin).await;
+    let page = admin.post("/users", &[("email", BO), ("role", "clerk")]).await;
+    assert_eq!(page.status, 201, "{page:?}");
+    let link = page.between("readonly value=\"", "\"").to_owned();
+    let path = link.strip_prefix(&format!("{}/", api.url)).map(|path| format!("/{path}")).expect("a link of ours");
+    assert!(!admin.get("/users").await.text.contains(&link), "it is shown once");
+
+    let bo = api.visitor();
+    bo.sign_in(BO, "").await;
+    // Whoever looks at it, or a program that follows links, uses nothing up.
+    for _ in 0..3 {
+        let page = bo.get(&path).await;
+        assert_eq!(page.status, 200);
+        page.shows(&[BO]);
+    }
+    let csrf = bo.get(&path).await.csrf();
+    let wrong = bo.send(&path, &[("csrf", &csrf), ("password", "short"), ("again", "short")]).await;
+    assert_eq!(wrong.status, 422);
+    let form = [("csrf", csrf.as_str()), ("password", PASSWORD), ("again", PASSWORD)];
+    assert_eq!(bo.send(&path, &form).await.status, 303);
+    bo.get("/account").await.shows(&[BO, "clerk"]);
+    assert_eq!(bo.send(&path, &form).await.status, 404, "it was used");
+    assert_eq!(bo.get("/users").await.status, 403);
+
+    let page = admin.get("/users").await;
+    page.shows(&[BO]);
+    let twice = admin.post("/users", &[("email", "BO@office.example"), ("role", "admin")]).await;
+    assert_eq!(twice.status, 409, "{twice:?}");
+    api.close().await;
+}
+
+#[tokio::test]
+async fn a_link_is_taken_for_three_days_and_replaced_by_the_next() {
+    let api = TestApi::open().await;
+    let admin = api.signed_in(Role::Admin).await;
+    let page = admin.post("/users", &[("email", BO), ("role", "viewer")]).await;
+    let first = page.between("readonly value=\"", "\"").replace(&api.url, "");
+    let id = page.between("bo@office.example</label>\n<select id=\"role-", "\"").to_owned();
+    let second = admin.post(&format!("/users/{id}/link"), &[]).await;
+    let second = second.between("readonly value=\"", "\"").replace(&api.url, "");
+    assert_eq!(api.visitor().get(&first).await.status, 404);
+    assert_eq!(api.visitor().get(&second).await.status, 200);
+    api.office.clock.advance(TimeDelta::days(3));
+    assert_eq!(api.visitor().get(&second).await.status, 404);
+    assert_eq!(api.visitor().get("/set-password/nonsense").await.status, 404);
+    api.close().await;
+}
+
+#[tokio::test]
+async fn who_is_disabled_is_out_at_once_and_the_last_administrator_cannot_be() {
+    let api = TestApi::open().await;
+    let admin = api.signed_in(Role::Admin).await;
+    let clerk = api.signed_in(Role::Clerk).await;
+    let page = admin.get("/users").await;
+    let id_of = |email: &str| page.between(&format!("{email}</label>\n<select id=\"role-"), "\"").to_owned();
+    let (admin_id, clerk_id) = (id_of("admin@office.example"), id_of("clerk@office.example"));
+    let refused = admin.post(&format!("/users/{admin_id}/disable"), &[]).await;
+    assert_eq!(refused.status, 409, "{refused:?}");
+    refused.shows(&["the only administrator"]);
+    let refused = admin.post(&format!("/users/{admin_id}/role"), &[("role", "clerk")]).await;
+    assert_eq!(refused.status, 409);
+
+    assert_eq!(admin.post(&format!("/users/{clerk_id}/disable"), &[]).await.status, 303);
+    assert_eq!(clerk.get("/account").await.status, 303);
+    assert_eq!(clerk.sign_in("clerk@office.example", PASSWORD).await.status, 401);
+    assert_eq!(admin.post(&format!("/users/{clerk_id}/enable"), &[]).await.status, 303);
+    assert_eq!(clerk.sign_in("clerk@office.example", PASSWORD).await.status, 303);
+    // A role that is changed counts at once.
+    assert_eq!(admin.post(&format!("/users/{clerk_id}/role"), &[("role", "admin")]).await.status, 303);
+    assert_eq!(clerk.get("/users").await.status, 200);
+    assert_eq!(admin.post(&format!("/users/{admin_id}/role"), &[("role", "viewer")]).await.status, 303);
+    assert_eq!(admin.get("/users").await.status, 403);
+    let deeds: Vec<String> = sqlx::query_scalar("SELECT action FROM office_log ORDER BY id")
+        .fetch_all(&api.office.pool)
+        .await
+        .expect("the log");
+    assert_eq!(deeds, ["disabled", "enabled", "role-changed", "role-changed"]);
+    api.close().await;
+}
+
+#[tokio::test]
+async fn only_administrators_come_near_users() {
+    let api = TestApi::open().await;
+    for role in [Role::Viewer, Role::Clerk] {
+        let visitor = api.signed_in(role).await;
+        assert_eq!(visitor.get("/users").await.status, 403);
+        assert_eq!(visitor.post("/users", &[("email", BO), ("role", "admin")]).await.status, 403);
+    }
+    assert_eq!(api.visitor().get("/users").await.header("location"), "/sign-in?next=%2Fusers");
+    assert_eq!(api.visitor().send("/users", &[]).await.status, 401);
+    let count: i64 = sqlx::query_scalar("SELECT count(*) FROM users WHERE email = 'bo@office.example'")
+        .fetch_one(&api.office.pool)
+        .await
+        .expect("a number");
+    assert_eq!(count, 0);
+    api.close().await;
+}

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command, time::Duration};
 
-use permit_notifier::store::lists::permits::SELECT;
+use permit_notifier::store::lists::permits::{COLUMNS, FROM};
 
 use crate::{
     CONNECTIONS, Error,
@@ -14,7 +14,7 @@ use crate::{
 pub fn run(url: &str, folder: &Path, time: Duration) -> Result<f64, Error> {
     let script = folder.join("read.sql");
     let by_id = format!("WHERE p.id = ('{ID_START}' || lpad((:number)::text, 12, '0'))::uuid");
-    let select = SELECT.split_whitespace().collect::<Vec<_>>().join(" ");
+    let select = [COLUMNS, FROM].concat().split_whitespace().collect::<Vec<_>>().join(" ");
     std::fs::write(&script, format!("\\set number random(1, {PERMITS})\n{select} {by_id};\n"))?;
     let clients = CONNECTIONS.to_string();
     let done = Command::new("pgbench")

@@ -5,6 +5,7 @@ pub mod pages;
 pub mod permit_types;
 pub mod permits;
 pub mod scans;
+pub mod timeline;
 
 use sqlx::{Postgres, QueryBuilder};
 

@@ -10,6 +10,7 @@ use crate::{
     domain::{
         permit::PermitStatus,
         phase::{Life, Phase},
+        words,
     },
     store::{Result, StoreError},
 };
@@ -82,8 +83,8 @@ pub type After = (NaiveDate, Uuid);
 const SEARCHED: &str =
     "permit_search_text(p.permit_number, p.number_key, p.external_id, p.holder_name, p.holder_email, p.site_address)";
 
-/// Permits as they are shown; whoever reads adds which.
-pub const SELECT: &str = "
+/// What is shown of a permit, with [`FROM`] behind it; whoever reads adds which.
+pub const COLUMNS: &str = "
     SELECT p.id, p.permit_number, p.permit_type, p.status, p.holder_name, p.holder_email, p.holder_language,
            p.site_address, p.description, p.issued_on, p.effective_on, p.expires_on, p.notices_from,
            p.notices_paused_until, p.external_id, p.custom, p.version, p.created_at, p.updated_at, p.archived_at,
@@ -92,12 +93,19 @@ pub const SELECT: &str = "
                AS first_step,
            (SELECT f.effective_on FROM terms f WHERE f.permit_id = p.id AND f.number = 1) AS first_effective_on,
            (SELECT coalesce(jsonb_agg(to_jsonb(c) ORDER BY c.position), '[]') FROM contacts c WHERE c.permit_id = p.id)
-               AS contacts
-    FROM permits p JOIN permit_types t ON t.code = p.permit_type";
+               AS contacts";
+/// Where it is read from.
+pub const FROM: &str = " FROM permits p JOIN permit_types t ON t.code = p.permit_type";
+
+fn select() -> QueryBuilder<Postgres> {
+    let mut query = QueryBuilder::new(COLUMNS);
+    query.push(FROM);
+    query
+}
 
 /// One permit.
 pub async fn read_permit(connection: &mut PgConnection, id: Uuid) -> Result<PermitRow> {
-    let mut query = QueryBuilder::new(SELECT);
+    let mut query = select();
     query.push(" WHERE p.id = ").push_bind(id);
     let row = query.build().fetch_optional(connection).await?;
     from_row(&row.ok_or(StoreError::NotFound("permit"))?)
@@ -111,7 +119,7 @@ pub async fn list_permits(
     after: Option<After>,
     limit: i64,
 ) -> Result<Vec<PermitRow>> {
-    let mut query = QueryBuilder::new(SELECT);
+    let mut query = select();
     let mut conditions = restrict(&mut query, filter, today);
     if let Some((expires_on, id)) = after {
         conditions.and(&mut query).push("(p.expires_on, p.id) > (").push_bind(expires_on).push(", ");
@@ -119,6 +127,78 @@ pub async fn list_permits(
     }
     query.push(" ORDER BY p.expires_on, p.id LIMIT ").push_bind(limit);
     query.build().fetch_all(connection).await?.iter().map(from_row).collect()
+}
+
+words! {
+    /// What a list of permits is ordered by.
+    "sort" PermitSort {
+        /// Last valid day.
+        ExpiresOn = "expires_on",
+        /// Number.
+        Number = "permit_number",
+        /// Name of the holder.
+        Holder = "holder_name",
+        /// Last change.
+        Updated = "updated_at",
+    }
+}
+
+impl PermitSort {
+    /// What is compared, and its type.
+    const fn expression(self) -> (&'static str, &'static str) {
+        match self {
+            Self::ExpiresOn => ("p.expires_on", "date"),
+            Self::Number => ("p.number_key", "text"),
+            Self::Holder => ("lower(p.holder_name)", "text"),
+            Self::Updated => ("p.updated_at", "timestamptz"),
+        }
+    }
+}
+
+/// An order, and the place after which a page begins: what is compared, as text, and the id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sorted {
+    pub by: PermitSort,
+    pub descending: bool,
+    pub after: Option<(String, Uuid)>,
+}
+
+/// Up to `limit` permits of the filter in this order, each with what it is compared by.
+pub async fn list_sorted_permits(
+    connection: &mut PgConnection,
+    filter: &PermitFilter,
+    today: NaiveDate,
+    sorted: &Sorted,
+    limit: i64,
+) -> Result<Vec<(String, PermitRow)>> {
+    let (expression, kind) = sorted.by.expression();
+    let mut query = QueryBuilder::new(COLUMNS);
+    query.push(", ").push(expression).push("::text AS sort_key").push(FROM);
+    let mut conditions = restrict(&mut query, filter, today);
+    if let Some((key, id)) = &sorted.after {
+        let beyond = if sorted.descending { " < (" } else { " > (" };
+        conditions.and(&mut query).push("(").push(expression).push(", p.id)").push(beyond);
+        query.push_bind(key.clone()).push("::").push(kind).push(", ").push_bind(*id).push(")");
+    }
+    let direction = if sorted.descending { " DESC" } else { "" };
+    query.push(" ORDER BY ").push(expression).push(direction).push(", p.id").push(direction);
+    query.push(" LIMIT ").push_bind(limit);
+    let rows = query.build().fetch_all(connection).await?;
+    rows.iter().map(|row| Ok((row.try_get("sort_key")?, from_row(row)?))).collect()
+}
+
+/// How many permits the filter leaves, counted up to `most`.
+pub async fn count_permits(
+    connection: &mut PgConnection,
+    filter: &PermitFilter,
+    today: NaiveDate,
+    most: i64,
+) -> Result<i64> {
+    let mut query = QueryBuilder::new("SELECT count(*) FROM (SELECT 1");
+    query.push(FROM);
+    restrict(&mut query, filter, today);
+    query.push(" LIMIT ").push_bind(most).push(") counted");
+    Ok(query.build_query_scalar().fetch_one(connection).await?)
 }
 
 fn restrict(query: &mut QueryBuilder<Postgres>, filter: &PermitFilter, today: NaiveDate) -> Conditions {

@@ -129,7 +129,7 @@ pub struct Inner {
     /// Places for uploads and their imports, each of which may have a connection of its own and one of the pool.
     imports: Arc<Semaphore>,
     /// Places for files that are read, each of which may have a connection of its own.
-    exports: Arc<Semaphore>,
+    pub(in crate::web) exports: Arc<Semaphore>,
     /// Requests whose callers may have hung up.
     requests: TaskTracker,
 }

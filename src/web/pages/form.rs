@@ -7,7 +7,7 @@ use url::form_urlencoded;
 use crate::web::api::problem::{Kind, Problem};
 
 /// Most fields of a form.
-const FIELDS_MAX: usize = 1000;
+const FIELDS_MAX: usize = 2000;
 
 /// Names and values, in the order of the page.
 #[derive(Debug, Clone, Default)]

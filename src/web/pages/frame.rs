@@ -33,7 +33,7 @@ const fn place(path: &'static str, name: &'static str, role: Role) -> Place {
 }
 
 /// The navigation, in order.
-const PLACES: &[Place] = &[place("/users", "Users", Role::Admin)];
+const PLACES: &[Place] = &[place("/permits", "Permits", Role::Viewer), place("/users", "Users", Role::Admin)];
 
 /// What stands around a page.
 #[derive(Debug, Clone)]

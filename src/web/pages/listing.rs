@@ -75,6 +75,12 @@ impl<R> Listing<R> {
             is_later: page.after.is_some(),
         }
     }
+
+    /// The same page with each row as something else.
+    pub fn map<T>(self, show: impl FnMut(R) -> T) -> Listing<T> {
+        let Self { rows, first, next, is_later } = self;
+        Listing { rows: rows.into_iter().map(show).collect(), first, next, is_later }
+    }
 }
 
 /// In which order a list stands, as its address says: a column, with `-` before it for the other way round.

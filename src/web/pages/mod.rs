@@ -12,9 +12,11 @@ mod form;
 mod frame;
 mod listing;
 mod passwords;
+mod permits;
 mod sign_in;
 mod users;
 mod visit;
+mod when;
 mod words;
 
 use std::fmt::Debug;
@@ -99,6 +101,7 @@ pub(super) fn router(pages: &Pages) -> Router {
         .route("/users/{id}/link", post(users::new_link))
         .route("/users/{id}/disable", post(users::disable))
         .route("/users/{id}/enable", post(users::enable))
+        .merge(permits::routes())
         .layer(from_fn_with_state(pages.clone(), access::check));
     let open = Router::new()
         .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))

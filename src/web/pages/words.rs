@@ -35,6 +35,15 @@ said! {
     RoleChanged = "role-changed", "The role is changed.";
     UserDisabled = "user-disabled", "The user is disabled and signed out everywhere.";
     UserEnabled = "user-enabled", "The user may sign in again.";
+    PermitCreated = "permit-created", "The permit is recorded.";
+    PermitSaved = "permit-saved", "The changes are saved.";
+    PermitRenewed = "permit-renewed", "The permit is renewed.";
+    PermitPaused = "permit-paused", "Notices of this permit are paused.";
+    PermitResumed = "permit-resumed", "Notices of this permit go on.";
+    PermitArchived = "permit-archived", "The permit is archived. Nothing more is sent, and its number stays taken.";
+    PermitRestored = "permit-restored", "The permit is back, and with it what is owed of it.";
+    StepHeld = "step-held", "The notice of that step is held until somebody releases or cancels it.";
+    StepSkipped = "step-skipped", "The notice of that step will not be sent.";
 }
 
 impl Said {

@@ -3,8 +3,8 @@
 mod ahead;
 mod edit;
 mod export;
-mod view;
-mod write;
+pub(in crate::web) mod view;
+pub(in crate::web) mod write;
 
 use axum::extract::{OriginalUri, State};
 use axum::http::HeaderMap;
@@ -93,7 +93,10 @@ async fn list(State(api): State<Api>, mut db: Db, OriginalUri(uri): OriginalUri)
 /// Most words of a search, so that nobody makes the database look for hundreds.
 const WORDS_MAX: usize = 10;
 
-async fn read_filter(connection: &mut PgConnection, query: &mut Query) -> Result<PermitFilter, Problem> {
+pub(in crate::web) async fn read_filter(
+    connection: &mut PgConnection,
+    query: &mut Query,
+) -> Result<PermitFilter, Problem> {
     let q = query.text("q").unwrap_or_default();
     let words: Vec<String> = q.split_whitespace().map(str::to_owned).collect();
     if words.len() > WORDS_MAX || q.len() > 500 {

@@ -159,7 +159,8 @@ impl From<PermitChange> for ChangeView {
     }
 }
 
-fn differences(before: &Value, after: &Value) -> Map<String, Value> {
+/// Each field that differs, with `from` and `to`.
+pub fn differences(before: &Value, after: &Value) -> Map<String, Value> {
     let (Some(before), Some(after)) = (before.as_object(), after.as_object()) else { return Map::new() };
     let names = after.keys().filter(|name| before.get(*name) != after.get(*name));
     names

@@ -1,0 +1,124 @@
+//! Finding permits among many.
+
+use askama::Template;
+use axum::extract::{OriginalUri, State};
+use axum::response::Response;
+use uuid::Uuid;
+
+use super::super::Pages;
+use super::super::access::User;
+use super::super::frame::{Frame, shown};
+use super::super::listing::{Asked, Listing, Order};
+use super::super::words::Done;
+use super::{HERE, types};
+use crate::domain::phase::Phase;
+use crate::domain::role::Role;
+use crate::store::PgConnection;
+use crate::store::lists::permits::{PermitFilter, PermitRow, PermitSort, Sorted, count_permits, list_sorted_permits};
+use crate::web::api::page::Page;
+use crate::web::api::permits::read_filter;
+use crate::web::api::problem::Problem;
+use crate::web::api::query::wrong;
+
+/// More are not counted: to know that there are many is enough, and soon known.
+const COUNTED: i64 = 1001;
+
+#[derive(Template)]
+#[template(path = "pages/permits/list.html")]
+struct ListPage<'a> {
+    frame: Frame,
+    filter: Given,
+    order: Order<'a>,
+    listing: Listing<PermitRow>,
+    phases: Vec<Phase>,
+    count: i64,
+    types: Vec<(String, String)>,
+    may_change: bool,
+    /// The address of the list without its place, for what is done with all of it.
+    query: String,
+    is_filtered: bool,
+}
+
+/// What the filter has in its fields, as it was typed.
+struct Given {
+    q: String,
+    permit_type: String,
+    status: String,
+    phase: String,
+    expires_from: String,
+    expires_to: String,
+    archived: String,
+    sort: String,
+}
+
+impl Given {
+    fn of(asked: &Asked) -> Self {
+        Self {
+            q: asked.given("q"),
+            permit_type: asked.given("permit_type"),
+            status: asked.given("status"),
+            phase: asked.given("phase"),
+            expires_from: asked.given("expires_from"),
+            expires_to: asked.given("expires_to"),
+            archived: asked.given("archived"),
+            sort: asked.given("sort"),
+        }
+    }
+
+    fn is_anything(&self) -> bool {
+        let fields = [&self.q, &self.permit_type, &self.status, &self.phase, &self.expires_from, &self.expires_to];
+        fields.iter().any(|field| !field.is_empty()) || !self.archived.is_empty()
+    }
+}
+
+/// Reads the filter of a list. What is archived is left out unless it is asked for.
+pub(super) async fn filter_of(connection: &mut PgConnection, asked: &mut Asked) -> Result<PermitFilter, Problem> {
+    let archived = match asked.query.text("archived").as_deref() {
+        None => Some(false),
+        Some("only") => Some(true),
+        Some("any") => None,
+        Some(_) => return Err(wrong("archived", "must be only or any")),
+    };
+    let filter = read_filter(connection, &mut asked.query).await?;
+    Ok(PermitFilter { archived, ..filter })
+}
+
+/// Permits of a filter, page by page.
+pub(super) async fn list(
+    State(pages): State<Pages>,
+    user: User,
+    Done(done): Done,
+    OriginalUri(uri): OriginalUri,
+) -> Result<Response, Problem> {
+    let mut connection = pages.api.connection().await?;
+    let mut asked = Asked::of(&uri)?;
+    let filter = filter_of(&mut connection, &mut asked).await?;
+    let (by, descending) = match asked.query.text("sort") {
+        None => (PermitSort::ExpiresOn, false),
+        Some(sort) => {
+            let column = sort.trim_start_matches('-').parse::<PermitSort>();
+            (column.map_err(|error| wrong("sort", &error.to_string()))?, sort.starts_with('-'))
+        }
+    };
+    let page = Page::<(String, Uuid)>::read(&asked.uri, &mut asked.query)?;
+    let today = pages.api.moment(&mut connection).await?.today;
+    let sorted = Sorted { by, descending, after: page.after.clone() };
+    let rows = list_sorted_permits(&mut connection, &filter, today, &sorted, page.fetch()).await?;
+    let count = count_permits(&mut connection, &filter, today, COUNTED).await?;
+    let listing = Listing::of(&asked, &page, rows, |(key, row)| (key.clone(), row.id));
+    let phases = listing.rows.iter().map(|(_, row)| row.life.phase(today)).collect();
+    let given = Given::of(&asked);
+    let shown_page = ListPage {
+        frame: Frame::of(&pages, &user, HERE, "Permits").said(done),
+        is_filtered: given.is_anything(),
+        filter: given,
+        order: Order::of(&asked, "expires_on"),
+        listing: listing.map(|(_, row)| row),
+        phases,
+        count,
+        types: types(&mut connection).await?,
+        may_change: user.may(Role::Clerk),
+        query: asked.with("", &[]).trim_start_matches('?').to_owned(),
+    };
+    Ok(shown(&shown_page))
+}

@@ -68,9 +68,8 @@ fn argon2() -> Argon2<'static> {
 
 /// What is kept of a password, as a PHC string. Takes tens of milliseconds: call it where that blocks nobody.
 pub fn hash(password: &SecretString) -> Result<String, NoRandomness> {
-    let salt = random::characters(22)?;
-    let salt =
-        SaltString::from_b64(&salt).unwrap_or_else(|error| unreachable!("letters and digits are a salt: {error}"));
+    let salt = SaltString::encode_b64(&random::bytes::<16>()?)
+        .unwrap_or_else(|error| unreachable!("16 bytes are a salt: {error}"));
     let hash = argon2().hash_password(password.expose_secret().as_bytes(), &salt);
     Ok(hash.unwrap_or_else(|error| unreachable!("the parameters are valid: {error}")).to_string())
 }

@@ -2,6 +2,7 @@
 
 mod actions;
 mod api;
+mod browser;
 mod changes;
 mod clock;
 mod commands;

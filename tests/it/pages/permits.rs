@@ -236,7 +236,7 @@ async fn the_list_finds_sorts_and_goes_on() {
         seen.extend(numbers(&second));
         assert_eq!((seen.len(), seen[0].as_str(), seen[59].as_str()), (60, first, last), "{sort}");
     }
-    let found = clerk.get("/permits?q=holder+42&status=&expires_from=").await;
+    let found = clerk.get("/permits?q=+n-17++holder&status=&expires_from=").await;
     found.shows(&["1 permit<", "N-17"]);
     clerk.get("/permits?q=nobody").await.shows(&["No permit fits.", "Clear the filter"]);
     assert_eq!(clerk.get("/permits?sort=id").await.status, 400);
@@ -273,7 +273,7 @@ async fn many_permits_are_paused_or_archived_after_a_look_at_them() {
     refused(&clerk, "/permits/bulk", &[("action", "pause"), ("ids", &ids[0])]).await;
 
     let file = clerk.post("/permits/export", &[("format", "csv"), ("query", "archived=only")]).await;
-    assert_eq!(file.text.lines().count(), 6, "{file:?}");
+    assert_eq!(file.text.matches("\nN-").count() + file.text.matches(",N-").count(), 5, "{file:?}");
     api.close().await;
 }
 

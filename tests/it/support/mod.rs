@@ -1,6 +1,7 @@
 //! What the tests share.
 
 pub mod api;
+pub mod browser;
 pub mod cluster;
 pub mod dispatching;
 pub mod dropped;

@@ -10,6 +10,17 @@ pub fn day_in(instant: DateTime<Utc>, zone: Tz) -> NaiveDate {
     instant.with_timezone(&zone).date_naive()
 }
 
+/// The last day that is written as `YYYY-MM-DD`.
+pub const LAST_DAY: NaiveDate = match NaiveDate::from_ymd_opt(9999, 12, 31) {
+    Some(day) => day,
+    None => NaiveDate::MAX,
+};
+
+/// Whether a permit may have this day, as far as the calendar says. `9999` stands for never in more than one system.
+pub fn is_in_use(date: NaiveDate) -> bool {
+    date.year() >= 1900 && date <= LAST_DAY
+}
+
 /// `date` moved by `days`; dates outside chrono's range saturate, so that no input can panic.
 pub fn plus_days(date: NaiveDate, days: i64) -> NaiveDate {
     let edge = if days < 0 { NaiveDate::MIN } else { NaiveDate::MAX };

@@ -16,6 +16,7 @@ use super::mapping::Mapping;
 use super::options::OptionError;
 use super::reading::Row;
 use super::values::is_no_value;
+use crate::domain::calendar::is_in_use;
 
 /// A strftime format of dates, checked to name every day and to read back what it writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,7 +124,7 @@ fn parse_guess(guess: usize, value: &str) -> Option<NaiveDate> {
             date(number / 10_000, number / 100 % 100, number % 100)
         }
         Shape::Named if value.bytes().any(|byte| byte.is_ascii_alphabetic()) => {
-            NaiveDate::parse_from_str(value, format).ok().filter(|date| plausible(*date))
+            NaiveDate::parse_from_str(value, format).ok().filter(|date| is_in_use(*date))
         }
         Shape::Compact | Shape::Named => None,
     }
@@ -142,13 +143,7 @@ fn numbers(value: &str, separator: u8) -> Option<[(u32, usize); 3]> {
 }
 
 fn date(year: u32, month: u32, day: u32) -> Option<NaiveDate> {
-    NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, day).filter(|date| plausible(*date))
-}
-
-/// Years that permits have. `9999` stands for never in more than one system, so there is no upper bound below it.
-fn plausible(date: NaiveDate) -> bool {
-    use chrono::Datelike;
-    (1900..=9999).contains(&date.year())
+    NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, day).filter(|date| is_in_use(*date))
 }
 
 /// Why a cell is no date.
@@ -305,7 +300,7 @@ impl ColumnDates {
         let date = match &self.given {
             Some(format) => {
                 let by_iso = || format.iso_too.then(|| parse_guess(ISO, value)).flatten();
-                format.parse(value).filter(|date| plausible(*date)).or_else(by_iso)
+                format.parse(value).filter(|date| is_in_use(*date)).or_else(by_iso)
             }
             None => parse_guess(ISO, value).or_else(|| self.guess(field).and_then(|guess| parse_guess(guess, value))),
         };

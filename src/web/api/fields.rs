@@ -7,6 +7,7 @@ use chrono::NaiveDate;
 use serde_json::{Map, Value};
 
 use super::problem::{FieldError, Problem};
+use crate::domain::calendar::is_in_use;
 use crate::domain::text;
 
 /// Longest text of a field, in characters; what an import takes too.
@@ -198,10 +199,10 @@ pub fn parsed<T: FromStr<Err: Display>>(code: &'static str) -> impl Fn(&Value) -
     move |value| string(value)?.parse().map_err(|error: T::Err| (code, error.to_string()))
 }
 
-/// A calendar date, exactly `YYYY-MM-DD`.
+/// A calendar date that is in use, exactly `YYYY-MM-DD`.
 pub fn date(value: &Value) -> Result<NaiveDate, Fault> {
-    let wrong = || ("malformed_date", "must be a date that exists, written YYYY-MM-DD".to_owned());
-    parse_date(string(value)?).ok_or_else(wrong)
+    let wrong = || ("malformed_date", "must be a date that exists, from 1900 on, written YYYY-MM-DD".to_owned());
+    parse_date(string(value)?).filter(|date| is_in_use(*date)).ok_or_else(wrong)
 }
 
 /// The date of a text that is exactly `YYYY-MM-DD`.

@@ -80,6 +80,8 @@ async fn one_wrong_field_is_told_in_words() {
         let refused = api.post("/permits", &permit).await;
         assert_eq!(refused.status, 422, "{field} {value}");
         assert_eq!(refused.faults(), [(format!("/{field}").as_str(), code)], "{last}");
+        ("expires_on", json!("0000-01-01"), "malformed_date"),
+        ("expires_on", json!("1899-12-31"), "malformed_date"),
     }
     assert_eq!(count(&api).await, 0);
     api.close().await;

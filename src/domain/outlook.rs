@@ -3,7 +3,7 @@
 use chrono::NaiveDate;
 
 use super::{
-    calendar::plus_days,
+    calendar::{LAST_DAY, plus_days},
     notice::{NoticeState, NoticeType},
     owed::{Action, Row, judge},
     permit::Standing,
@@ -27,6 +27,8 @@ pub struct Prospect {
     pub goes_on: Option<NaiveDate>,
     /// Why, as far as the row's own reason does not say it.
     pub why: String,
+    /// The row stays as it is, so its own reason says more.
+    pub stays: bool,
 }
 
 /// Every step of the schedule, in its order, as it looks on `today`.
@@ -54,11 +56,12 @@ pub fn outlook(
             let from_step = || step.offset_days.map(|offset| plus_days(standing.expires_on, i64::from(offset)));
             Prospect {
                 notice_type: step.notice_type.clone(),
-                due_on: due_on.or_else(from_step),
+                due_on: due_on.or_else(from_step).filter(|day| *day <= LAST_DAY),
                 send_by: days.map(|(_, send_by)| send_by),
                 row,
                 goes_on,
                 why,
+                stays: row.is_some_and(|row| view.is_left(&rows[row])),
             }
         })
         .collect()
@@ -89,8 +92,15 @@ impl View<'_> {
         match slot {
             Some(slot) => self.tell_slot(slot),
             None if renewed => (None, "It is sent when the permit is renewed.".to_owned()),
-            None => (None, "The step has no day.".to_owned()),
+            None => (None, format!("Its day would be after {LAST_DAY}.")),
         }
+    }
+
+    /// Whether nothing is done with a notice today.
+    fn is_left(&self, row: &Row) -> bool {
+        !self.actions.iter().any(|action| {
+            matches!(action, Action::Revive(id, ..) | Action::Supersede(id, ..) | Action::TooLate(id, _) if *id == row.id)
+        })
     }
 
     /// A step that has a notice.

@@ -3,7 +3,7 @@
 use chrono::NaiveDate;
 
 use super::{
-    calendar::plus_days,
+    calendar::{LAST_DAY, plus_days},
     notice::NoticeClass,
     permit::{PermitStatus, Standing},
     schedule::{LATE_BY_DAYS, Schedule, Step},
@@ -71,7 +71,8 @@ impl std::fmt::Display for NotOwed {
     }
 }
 
-/// Every dated step of `schedule` that is switched on, placed for a permit that expires on `expires_on`.
+/// Every dated step of `schedule` that is switched on, placed for a permit that expires on `expires_on`. One whose day
+/// cannot be written has no place: a permit that expires on 9999-12-31 never does.
 pub fn timetable<'s>(schedule: &'s Schedule, expires_on: NaiveDate, window: Option<&SendWindow>) -> Vec<Slot<'s>> {
     let dated: Vec<_> = schedule
         .steps()
@@ -80,7 +81,7 @@ pub fn timetable<'s>(schedule: &'s Schedule, expires_on: NaiveDate, window: Opti
         .filter(|(_, step)| step.enabled)
         .filter_map(|(position, step)| {
             let due_on = plus_days(expires_on, i64::from(step.offset_days?));
-            Some((position, step, due_on))
+            (due_on <= LAST_DAY).then_some((position, step, due_on))
         })
         .collect();
     let next_of_class = |class: NoticeClass, after: NaiveDate| {
@@ -93,7 +94,7 @@ pub fn timetable<'s>(schedule: &'s Schedule, expires_on: NaiveDate, window: Opti
             let until_next = next_of_class(step.class, due_on).map(|next| plus_days(next, -1));
             let own_limit =
                 if due_on <= expires_on { expires_on } else { plus_days(due_on, i64::from(step.late_by_days)) };
-            let send_by = until_next.map_or(own_limit, |day| day.min(own_limit));
+            let send_by = until_next.map_or(own_limit, |day| day.min(own_limit)).min(LAST_DAY);
             Slot { step, position, due_on, send_by, first_day: first_day(due_on, send_by, window) }
         })
         .collect()

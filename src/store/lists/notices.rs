@@ -195,6 +195,16 @@ async fn read_deliveries(connection: &mut PgConnection, notices: &[Uuid]) -> Res
     Ok(of_notice)
 }
 
+/// Why notices are what they are, in words, of those that say it.
+pub async fn read_reasons(connection: &mut PgConnection, notices: &[Uuid]) -> Result<HashMap<Uuid, String>> {
+    let reasons: Vec<(Uuid, String)> =
+        sqlx::query_as("SELECT id, reason FROM notices WHERE id = ANY ($1) AND reason IS NOT NULL")
+            .bind(notices)
+            .fetch_all(connection)
+            .await?;
+    Ok(reasons.into_iter().collect())
+}
+
 /// The bytes that an attempt handed over, or was about to; the last attempt unless `number` says which.
 pub async fn read_message(connection: &mut PgConnection, delivery: Uuid, number: Option<i32>) -> Result<Vec<u8>> {
     let content = sqlx::query_scalar!(

@@ -269,6 +269,48 @@ async fn many_are_done_one_by_one_and_each_refusal_is_told() {
 }
 
 #[tokio::test]
+async fn the_outlook_promises_no_courtesy_to_somebody_whom_nobody_may_mail() {
+    let api = TestApi::open().await;
+    let steps = json!([
+        { "notice_type": "early", "offset_days": -20, "class": "courtesy" },
+        { "notice_type": "late", "offset_days": -10, "class": "statutory" },
+    ]);
+    let made = api.request(Method::PUT, "/permit-types/dogs").json(&json!({ "name": "Dogs", "steps": steps }));
+    assert_eq!(send(made).await.status, 201);
+    api.post("/suppressions", &json!({ "address": "bo@example.org", "reason": "moved" })).await;
+    for (number, email) in [("D-1", Value::Null), ("D-2", json!("bo@example.org"))] {
+        let mut permit = api.permit(number);
+        permit["permit_type"] = json!("dogs");
+        permit["holder_email"] = email;
+        permit["expires_on"] = json!(api.office.in_days(40));
+        let made = api.post("/permits", &permit).await;
+        let told = api.get(&format!("{}/outlook", made.path())).await;
+        assert_eq!((&told.body["steps"][0]["will"], &told.body["steps"][1]["will"]), (&json!("nothing"), &json!("send")));
+        assert_eq!(told.body["steps"][0]["why"], "Nobody on the permit may be mailed.");
+        let body = json!({ "as_of": api.office.in_days(20) });
+        let scan = api.post("/scans/preview", &body).await;
+        let item = scan.body["items"].as_array().unwrap().iter().find(|item| item["permit_number"] == number).unwrap();
+        assert_eq!((&item["would"], &item["why"]), (&json!("skip"), &told.body["steps"][0]["why"]));
+    }
+    api.close().await;
+}
+
+#[tokio::test]
+async fn the_outlook_of_a_permit_that_never_expires_has_only_days_that_can_be_written() {
+    let api = TestApi::open().await;
+    let mut permit = api.permit("F-1");
+    permit["expires_on"] = json!("9999-12-31");
+    let made = api.post("/permits", &permit).await;
+    let told = api.get(&format!("{}/outlook", made.path())).await;
+    let steps = told.body["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 10);
+    assert!(!told.body.to_string().contains("10000"), "{told:?}");
+    let last = steps.iter().find(|step| step["notice_type"] == "expired-1d").unwrap();
+    assert_eq!((&last["due_on"], &last["will"]), (&Value::Null, &json!("nothing")));
+    api.close().await;
+}
+
+#[tokio::test]
 async fn the_outlook_says_of_each_step_what_will_be_and_why() {
     let api = TestApi::open().await;
     let mut permit = api.permit("F-1");
@@ -289,11 +331,13 @@ async fn the_outlook_says_of_each_step_what_will_be_and_why() {
         (&json!("send"), &Value::Null, &json!(api.office.in_days(6)))
     );
     assert_eq!(step(&first, "renewed")["will"], "nothing");
+    assert_eq!(old["why"], "It is superseded: A later step took its place.");
 
     let body = json!({ "notice_type": "expires-14d", "action": "cancel", "reason": "told in person" });
     let cancelled = api.post(&format!("{}/notices", made.path()), &body).await;
     assert_eq!((cancelled.status.as_u16(), cancelled.text("state")), (200, "cancelled"), "{cancelled:?}");
-    assert_eq!(step(&outlook().await, "expires-14d")["will"], "nothing");
+    let told = step(&outlook().await, "expires-14d");
+    assert_eq!((&told["will"], &told["why"]), (&json!("nothing"), &json!("It is cancelled: told in person")));
     let again = api.post(&format!("{}/notices", made.path()), &body).await;
     assert_eq!((again.status.as_u16(), again.text("state")), (409, "cancelled"));
     let due = json!({ "notice_type": "expires-30d", "action": "hold", "reason": "x" });

@@ -88,9 +88,10 @@ kinds! {
     RateLimited = "rate-limited", TOO_MANY_REQUESTS, "Too many requests",
         "The token has used up its requests. Retry-After says when to go on, the RateLimit headers how many are left.";
     Internal = "internal-error", INTERNAL_SERVER_ERROR, "Something went wrong here",
-        "The fault is ours. Nothing was changed. The instance is the id of the request; give it to whoever runs the service.";
+        "The fault is ours, and what was written is taken back. The instance is the id of the request; give it to whoever runs the service.";
     Unavailable = "unavailable", SERVICE_UNAVAILABLE, "Not available at this moment",
-        "The database is away or busy. Nothing was changed. Try again after the seconds in Retry-After.";
+        "The database is away or busy. Nothing was changed, unless it broke off in the very last step. Try again after the \
+         seconds in Retry-After, with the same Idempotency-Key or If-Match: then nothing is done twice.";
 }
 
 impl Kind {

@@ -26,6 +26,13 @@ impl FromRequestParts<Api> for Db {
     }
 }
 
+impl Db {
+    /// Whether all of the request is one transaction, so that a fault takes back everything.
+    pub fn is_one_transaction(&self) -> bool {
+        matches!(self.0, Session::Unit(_))
+    }
+}
+
 impl Deref for Db {
     type Target = PgConnection;
 

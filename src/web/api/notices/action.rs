@@ -48,7 +48,7 @@ pub enum Action {
 }
 
 /// Longest reason, and longest tracking number, in characters.
-const REASON_MAX: usize = 1000;
+pub const REASON_MAX: usize = 1000;
 const TRACKING_MAX: usize = 200;
 
 fn uuid(value: &Value) -> Result<Uuid, Fault> {

@@ -15,7 +15,7 @@ use super::super::problem::{Kind, Problem};
 use super::super::session::Db;
 use super::super::shapes::{words, words_or_null};
 use super::TAG;
-use super::action::{Action, Verb};
+use super::action::{Action, REASON_MAX, Verb};
 use crate::domain::attempt::Resolution;
 use crate::domain::notice::NoticeState;
 use crate::store::lists::notices::{NoticeFilter, find_notices, in_order_of_permits};
@@ -107,7 +107,9 @@ pub(super) async fn act(
             Ok(()) => outcome.done.push(id),
             Err(error) => {
                 let problem = Problem::from(error);
-                if matches!(problem.kind(), Kind::Internal | Kind::Unavailable) {
+                let is_fault = matches!(problem.kind(), Kind::Internal | Kind::Unavailable);
+                // What was done before stays done, and so it is told.
+                if is_fault && (db.is_one_transaction() || outcome.done.is_empty()) {
                     return Err(problem);
                 }
                 outcome.failed.push(Failed { id, problem: problem.to_json() });
@@ -119,10 +121,11 @@ pub(super) async fn act(
 
 fn read(fields: &mut Fields<'_>) -> Option<(Action, Which)> {
     let verb = fields.required("action", parsed("not_allowed"));
+    let is_said = fields.has("ids") || fields.has("filter");
     let ids = fields.optional("ids", ids);
     let filter = fields.object("filter", filter);
-    if verb.is_none() {
-        // What belongs to an action that nobody knows is not wrong by itself.
+    if matches!(verb, None | Some(Verb::Copies | Verb::Posted)) {
+        // What belongs to an action that is not to be had here is not wrong by itself.
         fields.ignore("reason");
         fields.ignore("outcome");
     }
@@ -132,11 +135,18 @@ fn read(fields: &mut Fields<'_>) -> Option<(Action, Which)> {
             fields.refuse("action", ("not_allowed", "cannot be done with many notices at once".to_owned()));
             None
         }
+        Verb::Retry => {
+            // It may be given for each of them, and this one needs none.
+            fields.optional("reason", line(REASON_MAX));
+            Some(Action::Retry)
+        }
         verb => Action::read(verb, fields),
     });
     let which = match (ids, filter) {
         (Some(ids), None) => Some(Which::Ids(ids)),
         (None, Some(filter)) => Some(Which::Filter(filter)),
+        // What is wrong with them has been told.
+        (None, None) if is_said => None,
         (None, None) => {
             fields.refuse("ids", ("required", "ids or filter is needed".to_owned()));
             None

@@ -204,7 +204,9 @@ pub async fn count_permits(
 fn restrict(query: &mut QueryBuilder<Postgres>, filter: &PermitFilter, today: NaiveDate) -> Conditions {
     let mut conditions = Conditions::default();
     for word in &filter.words {
-        conditions.and(query).push(SEARCHED).push(" LIKE ").push_bind(containing(&word.to_lowercase()));
+        conditions.and(query).push(SEARCHED);
+        // In small letters as the database sees them, as the text was written.
+        query.push(" LIKE lower(").push_bind(containing(word)).push(")");
     }
     if let Some(key) = &filter.number_key {
         conditions.and(query).push("p.number_key = ").push_bind(key.clone());

@@ -3,19 +3,46 @@
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::{Datelike, NaiveDate};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 use super::answer::Answer;
 use super::problem::Problem;
 use super::query::{Query, wrong};
+use crate::domain::calendar::LAST_DAY;
 
 /// Rows of a page unless the caller says otherwise, and at most.
 pub const LIMIT: i64 = 50;
 pub const LIMIT_MAX: i64 = 200;
 /// No cursor of ours is longer.
 const CURSOR_MAX: usize = 1000;
+
+/// The key of a row after which a page begins.
+pub trait Key: Serialize + DeserializeOwned {
+    /// Whether a row can have it. Whoever sends a cursor may have made it up, and the database does not take everything.
+    fn is_possible(&self) -> bool {
+        true
+    }
+}
+
+impl Key for Uuid {}
+impl Key for i32 {}
+impl Key for i64 {}
+
+impl Key for String {
+    fn is_possible(&self) -> bool {
+        !self.contains('\0')
+    }
+}
+
+impl Key for (NaiveDate, Uuid) {
+    fn is_possible(&self) -> bool {
+        self.0.year() >= 0 && self.0 <= LAST_DAY
+    }
+}
 
 /// Which page of a list. `K` is the key of the row after which it begins.
 #[derive(Debug)]
@@ -37,7 +64,7 @@ struct Cursor<K> {
     after: K,
 }
 
-impl<K: Serialize + DeserializeOwned> Page<K> {
+impl<K: Key> Page<K> {
     /// Reads `limit` and `cursor`. A cursor of another list, or of other filters, is refused.
     pub fn read(uri: &Uri, query: &mut Query) -> Result<Self, Problem> {
         let limit = match query.text("limit") {
@@ -111,7 +138,7 @@ impl<K: Serialize + DeserializeOwned> Page<K> {
     fn decode(&self, text: &str) -> Result<K, Problem> {
         let bytes = if text.len() <= CURSOR_MAX { URL_SAFE_NO_PAD.decode(text).ok() } else { None };
         let cursor = bytes.and_then(|bytes| serde_json::from_slice::<Cursor<K>>(&bytes).ok());
-        let cursor = cursor.ok_or_else(|| wrong("cursor", "is none of ours; begin without one"))?;
+        let cursor = cursor.filter(|cursor| cursor.after.is_possible()).ok_or_else(|| wrong("cursor", "is none of ours; begin without one"))?;
         if cursor.of != self.list() {
             return Err(wrong("cursor", "belongs to another list or to other filters; begin without one"));
         }

@@ -1,11 +1,9 @@
 //! Lists on pages: filters, order and place are all in the address, so that it can be kept and sent to somebody.
 
 use axum::http::Uri;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use url::form_urlencoded::{self, Serializer};
 
-use crate::web::api::page::Page;
+use crate::web::api::page::{Key, Page};
 use crate::web::api::problem::Problem;
 use crate::web::api::query::Query;
 
@@ -61,7 +59,7 @@ pub struct Listing<R> {
 
 impl<R> Listing<R> {
     /// Of the rows that were fetched for `page`.
-    pub fn of<K: Serialize + DeserializeOwned>(
+    pub fn of<K: Key>(
         asked: &Asked,
         page: &Page<K>,
         rows: Vec<R>,

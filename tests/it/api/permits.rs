@@ -1,5 +1,7 @@
 //! Permits: written, read, changed, found, renewed and put away.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -233,6 +235,44 @@ async fn pages_follow_each_other_and_a_cursor_belongs_to_its_list() {
         let refused = api.get(&wrong).await;
         assert_eq!((refused.status.as_u16(), refused.kind()), (400, "malformed"), "{wrong}");
         assert_eq!(refused.text("parameter"), "cursor", "{wrong}");
+    }
+    api.close().await;
+}
+
+#[tokio::test]
+async fn a_cursor_that_somebody_has_made_up_is_none_of_ours() {
+    let api = TestApi::open().await;
+    for number in 0..2 {
+        api.create_permit(&format!("F-{number}")).await;
+        let made = json!({ "name": format!("Type {number}") });
+        let request = api.request(Method::PUT, &format!("/permit-types/type-{number}"));
+        assert_eq!(send(request.json(&made)).await.status, 201);
+    }
+    let id = api.get("/permits").await.column("id")[0].to_owned();
+    for (list, after) in [
+        ("/permit-types?limit=1", json!("a\u{0}b")),
+        ("/permits?limit=1", json!(["-262143-01-01", id])),
+        ("/permits?limit=1", json!(["+262142-12-31", id])),
+    ] {
+        let given = api.get(list).await.text("next_cursor").to_owned();
+        let mut cursor: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(given).unwrap()).unwrap();
+        cursor["after"] = after;
+        let refused = api.get(&format!("{list}&cursor={}", URL_SAFE_NO_PAD.encode(cursor.to_string()))).await;
+        assert_eq!((refused.status.as_u16(), refused.kind()), (400, "malformed"), "{list} {cursor}");
+        assert_eq!(refused.text("parameter"), "cursor");
+    }
+    api.close().await;
+}
+
+#[tokio::test]
+async fn what_is_looked_for_may_be_written_in_capitals_of_any_language() {
+    let api = TestApi::open().await;
+    let mut permit = api.permit("F-1");
+    permit["holder_name"] = json!("\u{130}STANBUL \u{c7}ar\u{15f}\u{131}");
+    assert_eq!(api.post("/permits", &permit).await.status, 201);
+    for words in ["\u{130}STANBUL", "\u{e7}ar\u{15f}\u{131}", "\u{c7}AR\u{15e}\u{131}"] {
+        let found = api.request(Method::GET, "/permits").query(&[("q", words)]);
+        assert_eq!(send(found).await.column("permit_number"), ["F-1"], "{words}");
     }
     api.close().await;
 }

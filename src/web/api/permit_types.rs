@@ -1,6 +1,6 @@
 //! `/permit-types`: what each type of permit owes, and when.
 
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{OriginalUri, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
@@ -167,18 +167,14 @@ async fn list(mut db: Db, OriginalUri(uri): OriginalUri) -> Result<Answer, Probl
 #[utoipa::path(get, path = "/permit-types/{code}", tag = TAG, params(("code" = String, Path)),
     responses((status = 200, description = "The permit type", body = TypeView), (status = 304, description = "Not changed")))]
 async fn read(
-    Path(code): Path<String>,
+    Code(code): Code,
     mut db: Db,
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     Query::parse(uri.query())?.finish()?;
-    let view = TypeView::from(read_type(&mut db, parse_code(&code)?.as_str()).await?);
+    let view = TypeView::from(read_type(&mut db, code.as_str()).await?);
     Ok(unless_known(&headers, view.version, Answer::ok(&view)))
-}
-
-fn parse_code(text: &str) -> Result<PermitTypeCode, Problem> {
-    text.parse().map_err(|error| Problem::new(Kind::Malformed, format!("the code in the path: {error}")))
 }
 
 /// Writes a permit type over, with If-Match; without it, makes a new one. What the new schedule makes of open notices
@@ -192,12 +188,11 @@ fn parse_code(text: &str) -> Result<PermitTypeCode, Problem> {
 async fn write(
     State(api): State<Api>,
     caller: Caller,
-    Path(code): Path<String>,
+    Code(code): Code,
     mut db: Db,
     headers: HeaderMap,
     Json(body): Json,
 ) -> Result<Answer, Problem> {
-    let code = parse_code(&code)?;
     let expected = match optional_if_match(&headers)? {
         None => Expected::None,
         Some(IfMatch::Any) => Expected::Any,

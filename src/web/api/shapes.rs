@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::problem::{Kind, Problem};
 use crate::domain::Words;
+use crate::domain::permit::PermitTypeCode;
 
 /// The schema of an enumeration, whose words are those of the code.
 pub fn words<W: Words>() -> Schema {
@@ -25,12 +26,28 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let params = RawPathParams::from_request_parts(parts, state).await;
-        let text =
-            params.ok().and_then(|params| params.iter().find(|(name, _)| *name == "id").map(|(_, id)| id.to_owned()));
-        let id = text.as_deref().and_then(|text| Uuid::from_str(text).ok());
+        let id = in_path(parts, state, "id").await.and_then(|text| Uuid::from_str(&text).ok());
         id.map(Self).ok_or_else(|| Problem::new(Kind::Malformed, "the id in the path must be a UUID"))
     }
+}
+
+/// The code of a permit type in the path.
+#[derive(Debug, Clone)]
+pub struct Code(pub PermitTypeCode);
+
+impl<S: Send + Sync> FromRequestParts<S> for Code {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let code = in_path(parts, state, "code").await.unwrap_or_default().parse();
+        code.map(Self).map_err(|error| Problem::new(Kind::Malformed, format!("the code in the path: {error}")))
+    }
+}
+
+/// A part of the path; none if it is no text.
+async fn in_path<S: Send + Sync>(parts: &mut Parts, state: &S, wanted: &str) -> Option<String> {
+    let params = RawPathParams::from_request_parts(parts, state).await.ok()?;
+    params.iter().find(|(name, _)| *name == wanted).map(|(_, text)| text.to_owned())
 }
 
 /// The same where there may be none.

@@ -55,6 +55,21 @@ async fn all_fields_that_are_wrong_are_named_at_once() {
 }
 
 #[tokio::test]
+async fn a_type_that_nobody_knows_is_named_with_the_other_faults() {
+    let api = TestApi::open().await;
+    let made = api.create_permit("F-1").await;
+    let faults = [("/permit_type", "unknown_permit_type"), ("/holder_name", "type"), ("/surprise", "unknown_field")];
+    let mut permit = api.permit("F-2");
+    for (field, value) in [("permit_type", json!("boats")), ("holder_name", json!(7)), ("surprise", json!(1))] {
+        permit[field] = value;
+    }
+    for refused in [api.post("/permits", &permit).await, api.put(made.path(), made.etag(), &permit).await] {
+        assert_eq!(refused.faults(), faults, "{refused:?}");
+    }
+    api.close().await;
+}
+
+#[tokio::test]
 async fn one_wrong_field_is_told_in_words() {
     let api = TestApi::open().await;
     let last = api.office.in_days(365);
@@ -65,6 +80,8 @@ async fn one_wrong_field_is_told_in_words() {
         ("issued_on", json!(after), "after_expiry"),
         ("expires_on", json!("2027-2-3"), "malformed_date"),
         ("expires_on", json!("12027-01-01"), "malformed_date"),
+        ("expires_on", json!("0000-01-01"), "malformed_date"),
+        ("expires_on", json!("1899-12-31"), "malformed_date"),
         ("expires_on", json!(20_270_101), "type"),
         ("permit_number", json!("x".repeat(101)), "malformed_number"),
         ("permit_number", json!("a\nb"), "malformed_number"),
@@ -80,8 +97,6 @@ async fn one_wrong_field_is_told_in_words() {
         let refused = api.post("/permits", &permit).await;
         assert_eq!(refused.status, 422, "{field} {value}");
         assert_eq!(refused.faults(), [(format!("/{field}").as_str(), code)], "{last}");
-        ("expires_on", json!("0000-01-01"), "malformed_date"),
-        ("expires_on", json!("1899-12-31"), "malformed_date"),
     }
     assert_eq!(count(&api).await, 0);
     api.close().await;
@@ -159,6 +174,7 @@ async fn ids_addresses_and_methods_that_do_not_exist_are_told_apart() {
     let api = TestApi::open().await;
     for (method, path, status, kind) in [
         (Method::GET, "/permits/1", 400, "malformed"),
+        (Method::GET, "/permit-types/%ff", 400, "malformed"),
         (Method::GET, "/permits/019e0000-0000-7000-8000-000000000000", 404, "not-found"),
         (Method::GET, "/permits/019e0000-0000-7000-8000-000000000000/terms", 404, "not-found"),
         (Method::GET, "/boats", 404, "not-found"),

@@ -4,7 +4,7 @@ use chrono::NaiveDate;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::super::fields::{self, Fields, TEXT_MAX, custom, date, language, line, line_or_nothing, lines, parsed};
+use super::super::fields::{self, Fault, Fields, TEXT_MAX, custom, date, language, line, line_or_nothing, lines, parsed};
 use super::super::problem::Problem;
 use super::super::shapes::words_or_null;
 use super::view::READ_ONLY;
@@ -89,16 +89,25 @@ pub struct ContactWrite {
 
 /// Reads a whole permit. `present`: what it is now, if it exists; a caller may send back what only we write.
 pub async fn read(connection: &mut PgConnection, body: Value, present: Option<&Value>) -> Result<PermitData, Problem> {
-    let mut data = fields::read_object(body, |fields| permit(fields, present))?;
-    let found = find_permit_type(connection, &data.permit_type).await?;
-    data.permit_type = found.ok_or_else(|| {
-        let detail = format!("there is no permit type with the code or name {:?}", data.permit_type);
-        Problem::field("/permit_type", "unknown_permit_type", detail)
-    })?;
-    Ok(data)
+    // Looked up before the rest is read, so that a type that nobody knows is named with everything else.
+    let named = body.get("permit_type").and_then(|name| line(TEXT_MAX)(name).ok());
+    let known = match named {
+        Some(name) => find_permit_type(connection, &name).await?,
+        None => None,
+    };
+    fields::read_object(body, |fields| permit(fields, known.as_deref(), present))
 }
 
-fn permit(fields: &mut Fields<'_>, present: Option<&Value>) -> Option<PermitData> {
+/// The code of the type that was looked up.
+fn permit_type(known: Option<&str>) -> impl Fn(&Value) -> Result<String, Fault> {
+    move |value| {
+        let name = line(TEXT_MAX)(value)?;
+        let unknown = || ("unknown_permit_type", format!("there is no permit type with the code or name {name:?}"));
+        known.map(str::to_owned).ok_or_else(unknown)
+    }
+}
+
+fn permit(fields: &mut Fields<'_>, known_type: Option<&str>, present: Option<&Value>) -> Option<PermitData> {
     for name in READ_ONLY {
         // The phase follows from the day on which it was read.
         if name == "phase" && present.is_some() {
@@ -108,7 +117,7 @@ fn permit(fields: &mut Fields<'_>, present: Option<&Value>) -> Option<PermitData
         }
     }
     let permit_number = fields.required("permit_number", parsed("malformed_number"));
-    let permit_type = fields.required("permit_type", line(TEXT_MAX));
+    let permit_type = fields.required("permit_type", permit_type(known_type));
     let status = fields.optional("status", parsed("not_allowed"));
     let holder_name = fields.required("holder_name", line(TEXT_MAX));
     let holder_email = fields.optional("holder_email", parsed("malformed_address"));

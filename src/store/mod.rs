@@ -71,7 +71,7 @@ pub enum StoreError {
         by: uuid::Uuid,
     },
     /// The caller changed an older version than the present one.
-    #[error("the permit was changed by somebody else; its version is now {present}")]
+    #[error("somebody else has changed it; its version is now {present}")]
     Stale {
         /// The present version.
         present: i64,

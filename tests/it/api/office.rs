@@ -39,7 +39,8 @@ async fn a_permit_type_is_made_changed_under_its_version_and_its_notices_follow(
         json!({ "notice_type": "expires-3d", "offset_days": -3, "class": "statutory", "late_by_days": 7, "enabled": true })
     );
     assert_eq!(api.get(&pending).await.column("id").len(), 0, "its step is gone");
-    assert_eq!(api.put("/permit-types/dogs", "\"1\"", &changed).await.kind(), "stale");
+    let stale = api.put("/permit-types/dogs", "\"1\"", &changed).await;
+    assert_eq!((stale.kind(), stale.text("detail").contains("the permit was")), ("stale", false), "{stale:?}");
     let same = api.put("/permit-types/dogs", "\"2\"", &put.body).await;
     assert_eq!((same.status.as_u16(), same.etag()), (200, "\"2\""), "nothing changed");
     let kept = api.put("/permit-types/dogs", "*", &json!({ "name": "Hounds" })).await;

@@ -279,6 +279,21 @@ async fn a_sender_who_falls_silent_is_given_up() {
     api.close().await;
 }
 
+#[tokio::test]
+async fn a_sender_who_dribbles_does_not_keep_a_place_from_others_for_ever() {
+    let limits = UploadLimits { whole: Duration::from_millis(500), ..UploadLimits::default() };
+    let api = TestApi::with(Options { uploads: limits, ..Options::default() }).await;
+    let drops = futures_util::stream::unfold((), |()| async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        Some((Ok::<_, std::io::Error>("\n"), ()))
+    });
+    let dribbled = import(&api, "", reqwest::Body::wrap_stream(drops));
+    let refused = tokio::time::timeout(Duration::from_secs(20), dribbled).await.expect("an answer");
+    assert_eq!((refused.status.as_u16(), refused.kind()), (400, "malformed"), "{refused:?}");
+    assert_eq!(import(&api, "", GOOD).await.status, 201);
+    api.close().await;
+}
+
 /// Temporary files without a name and of this length that this process holds.
 fn nameless_files(length: u64) -> usize {
     let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten().map(|entry| entry.path());

@@ -22,11 +22,13 @@ pub struct UploadLimits {
     pub bytes: u64,
     /// Longest time between two pieces.
     pub silence: Duration,
+    /// Longest time for the whole file.
+    pub whole: Duration,
 }
 
 impl Default for UploadLimits {
     fn default() -> Self {
-        Self { bytes: 1 << 30, silence: Duration::from_secs(30) }
+        Self { bytes: 1 << 30, silence: Duration::from_secs(30), whole: Duration::from_mins(15) }
     }
 }
 
@@ -34,8 +36,20 @@ impl Default for UploadLimits {
 const FORM_MAX: u64 = 64 << 10;
 
 /// Receives the file of a request, raw or in a form; and the hash of its content. `name` is what it is called unless
-/// the form says so.
+/// the form says so. While it comes it keeps one of few places, so it may not dribble for ever.
 pub async fn receive(
+    request: Request,
+    name: Option<String>,
+    limits: UploadLimits,
+) -> Result<(Uploaded, [u8; 32]), Problem> {
+    let received = timeout(limits.whole, receive_whole(request, name, limits)).await;
+    received.unwrap_or_else(|_| {
+        let seconds = limits.whole.as_secs();
+        Err(Problem::new(Kind::Malformed, format!("the file did not come within {seconds} s")))
+    })
+}
+
+async fn receive_whole(
     request: Request,
     name: Option<String>,
     limits: UploadLimits,

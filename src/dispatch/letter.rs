@@ -40,6 +40,7 @@ impl Letter {
             token: leased.token,
             permit_id: leased.key.permit_id,
             version: leased.version,
+            type_version: leased.type_version,
             today: self.work.moment.today,
             attempt_id: self.attempt_id,
             transport: rules.mailer.transport(),

@@ -28,6 +28,8 @@ pub struct GateRequest {
     pub permit_id: Uuid,
     /// Version of the permit that the message was made from.
     pub version: i64,
+    /// Version of the permit's type that the message was made from.
+    pub type_version: i64,
     /// The day that the message takes for today.
     pub today: NaiveDate,
     /// Id that the attempt will have.
@@ -57,7 +59,7 @@ pub enum GateAnswer {
     ProcessDead,
     /// The breaker is open, and this is not its probe; or the memory went back.
     Paused,
-    /// The permit or the day changed since the message was made: make it anew.
+    /// The permit, its type or the day changed since the message was made: make it anew.
     Changed,
     /// It must not go: end it, for this reason.
     Ended(ReasonCode),
@@ -152,6 +154,7 @@ pub(super) async fn look(connection: &mut PgConnection, boot_id: Uuid) -> Result
 /// What decides about one request, as it is under our locks.
 struct Facts {
     version: i64,
+    type_version: i64,
     barred: Option<NotOwed>,
     token: Option<Uuid>,
     is_pending: bool,
@@ -173,13 +176,14 @@ async fn lock_and_read(
     // The recipient is compared with the permit as it is now, whatever the version says: a belt to the braces.
     let rows = sqlx::query!(
         r#"SELECT d.id, d.lease_token, d.state, n.send_by, n.superseded_at, n.reason_code, d.recipient_key, d.by_request,
-                  p.version, p.status, p.archived_at IS NOT NULL AS "archived!", p.notices_paused_until, p.expires_on,
+                  p.version, t.version AS type_version, p.status, p.archived_at IS NOT NULL AS "archived!", p.notices_paused_until, p.expires_on,
                   n.expires_on = p.expires_on AS "present_period!", p.holder_email,
                   ARRAY(SELECT c.email FROM contacts c WHERE c.permit_id = p.id AND c.email IS NOT NULL)
                       AS "contact_emails!",
                   EXISTS (SELECT FROM suppressions s WHERE s.address = d.recipient_key
                             AND (s.class = 'all' OR n.class = 'courtesy')) AS "suppressed!"
            FROM deliveries d JOIN notices n ON n.id = d.notice_id JOIN permits p ON p.id = n.permit_id
+                JOIN permit_types t ON t.code = p.permit_type
            WHERE d.id = ANY ($1) ORDER BY p.id, d.id FOR SHARE OF p SKIP LOCKED FOR UPDATE OF d SKIP LOCKED"#,
         &ids,
     )
@@ -198,6 +202,7 @@ async fn lock_and_read(
         let reason = row.reason_code.as_deref().map(str::parse::<ReasonCode>).transpose()?;
         let facts = Facts {
             version: row.version,
+            type_version: row.type_version,
             barred: barred(&standing, moment.today),
             token: row.lease_token,
             is_pending: row.state == "pending",
@@ -243,7 +248,8 @@ fn judge(request: &GateRequest, breaker: Option<Uuid>, facts: &Facts, moment: Mo
     if breaker.is_some_and(|probe| request.probe != Some(probe)) {
         return GateAnswer::Paused;
     }
-    if facts.version != request.version || moment.today != request.today {
+    let is_as_it_was = facts.version == request.version && facts.type_version == request.type_version;
+    if !is_as_it_was || moment.today != request.today {
         return GateAnswer::Changed;
     }
     GateAnswer::Open(0)

@@ -36,6 +36,8 @@ pub struct Leased {
     pub message_id: Option<String>,
     /// Version of the permit that all this was read from.
     pub version: i64,
+    /// Version of its type that all this was read from.
+    pub type_version: i64,
     /// Number of the permit.
     pub permit_number: String,
     /// Name of its type.
@@ -134,7 +136,7 @@ pub async fn read_leased(connection: &mut PgConnection, leases: &[Lease]) -> Res
         Row,
         r#"SELECT d.id, lease.token AS "token!", d.notice_id, n.permit_id, n.notice_type, n.expires_on, n.class,
                   n.due_on, d.recipient AS "recipient!", d.recipient_name, d.role, d.language, d.copy, d.message_id,
-                  p.version, p.permit_number, t.name AS permit_type, p.holder_name, p.holder_email,
+                  p.version, t.version AS type_version, p.permit_number, t.name AS permit_type, p.holder_name, p.holder_email,
                   p.holder_language, p.site_address, p.description, t.renewal_url, t.office_contact, t.grace_days,
                   ARRAY(SELECT c.email FROM contacts c WHERE c.permit_id = p.id AND c.email IS NOT NULL
                         ORDER BY c.position) AS "contact_emails!",
@@ -177,6 +179,7 @@ struct Row {
     copy: i32,
     message_id: Option<String>,
     version: i64,
+    type_version: i64,
     permit_number: String,
     permit_type: String,
     holder_name: String,
@@ -210,6 +213,7 @@ impl Row {
             copy: self.copy,
             message_id: self.message_id,
             version: self.version,
+            type_version: self.type_version,
             permit_number: self.permit_number,
             permit_type: self.permit_type,
             holder_name: self.holder_name,

@@ -200,6 +200,7 @@ impl Office {
             token: mine.token,
             permit_id: mine.key.permit_id,
             version: mine.version,
+            type_version: mine.type_version,
             today: now.date_naive(),
             attempt_id: Uuid::now_v7(),
             transport: Transport::File,

@@ -1,10 +1,11 @@
 //! Changes that come between lease and gate, and between gate and settle.
 
 use chrono::TimeDelta;
+use permit_notifier::store::permit_types::describe_permit_type;
 
 use super::holder;
 use crate::support::postbox::{
-    Postbox, in_days,
+    FOOD, Postbox, in_days,
     mailer::{Point, Reply, Stop, deferred, lost, not_sent, rejected},
     verbs::{Event, NEW_ADDRESS},
 };
@@ -75,6 +76,30 @@ async fn what_changes_before_the_gate_is_not_sent() {
     assert!(to(&holder(0)).notice_key.contains(":renewed:"));
     let renamed = String::from_utf8(to(&holder(7)).bytes.clone()).unwrap();
     assert!(renamed.contains("Village Bakery") && !renamed.contains("Corner Bakery"), "{renamed}");
+}
+
+#[tokio::test]
+async fn a_mail_says_what_its_permit_type_says_at_the_gate() {
+    let post = Postbox::open().await;
+    let say = async |link: &str| {
+        let session = &mut post.session().await;
+        describe_permit_type(session, FOOD, Some(link), None, 0, post.clock.now()).await.expect("other words");
+    };
+    say("https://old.example/renew").await;
+    post.permit(&holder(0)).await;
+    let mut stop = post.mailer.stop(&holder(0), Point::Offered);
+    let replica = post.replica(1).await;
+    let pass = replica.begin_once();
+    stop.arrived().await;
+    say("https://new.example/renew").await;
+    stop.release();
+    pass.done().await;
+    replica.leave().await;
+    let taken = post.mailer.ledger();
+    let mail = String::from_utf8(taken[0].bytes.clone()).unwrap();
+    assert_eq!(taken.len(), 1);
+    assert!(mail.contains("https://new.example/renew") && !mail.contains("old.example"), "{mail}");
+    post.check().await;
 }
 
 #[tokio::test]

@@ -301,6 +301,8 @@ async fn serve_batch(
     hold: Option<ReasonCode>,
 ) -> Result<()> {
     let (mut transaction, authority) = lock.begin().await?;
+    // No copy may come to a step that is being removed.
+    keep_schedules(&mut transaction).await?;
     let cases = load_cases(&mut transaction, permits, Hold::Share).await?;
     let suppressed = load_suppressed(&mut transaction, &cases).await?;
     let now = rules.moment(database_now(&mut *transaction).await?, None).now;

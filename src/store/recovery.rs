@@ -227,8 +227,11 @@ pub async fn serve_missing_copies(
     use super::{
         cases::{Hold, load_cases, load_suppressed},
         claims::{Authority, Writing},
+        permit_types::keep_schedules,
     };
     let mut transaction = connection.begin().await?;
+    // No copy may come to a step that is being removed.
+    keep_schedules(&mut transaction).await?;
     let cases = load_cases(&mut transaction, permits, Hold::Change).await?;
     let suppressed = load_suppressed(&mut transaction, &cases).await?;
     let writing = Writing { moment, not_before: moment.now, hold: None, scan_id: None, import_id: None };

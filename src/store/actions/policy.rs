@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     domain::{attempt::Resolution, delivery::DeliveryState},
-    store::{Result, connect::in_time},
+    store::{Result, connect::in_time, permit_types::keep_schedules},
 };
 
 /// Attempts resolved in one transaction.
@@ -70,6 +70,7 @@ async fn resolve_batch(
     rules: &ActionRules<'_>,
 ) -> Result<u64> {
     let mut transaction = connection.begin().await?;
+    keep_schedules(&mut transaction).await?;
     lock(&mut transaction, notices).await?;
     let mut resolved = 0;
     for notice in notices {

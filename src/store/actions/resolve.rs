@@ -19,6 +19,7 @@ use crate::{
         Result, StoreError,
         cases::{Case, Hold, is_on_permit, load_case, load_suppressed},
         claims::{Authority, Writing, follow_addresses, refresh_states},
+        permit_types::keep_schedules,
     },
 };
 
@@ -45,6 +46,7 @@ pub async fn resolve(
     rules: &ActionRules<'_>,
 ) -> Result<NoticeState> {
     let mut transaction = connection.begin().await?;
+    keep_schedules(&mut transaction).await?;
     let opened = open(&mut transaction, notice).await?;
     let copy = choose(&opened, resolving.delivery)?;
     if resolving.outcome == Resolution::NotDelivered
@@ -58,7 +60,7 @@ pub async fn resolve(
     Ok(state)
 }
 
-/// Resolves one ambiguous copy of a notice that is locked with everything around it.
+/// Resolves one ambiguous copy of a notice that is locked with everything around it, while the schedules are kept.
 pub(super) async fn resolve_locked(
     connection: &mut PgConnection,
     opened: &Opened,

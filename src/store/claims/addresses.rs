@@ -76,7 +76,9 @@ struct Work {
     make: DeliveryColumns,
 }
 
-/// Makes the open copies of the cases' notices match the permits' present addresses.
+/// Makes the open copies of the cases' notices match the permits' present addresses. The schedules must be kept
+/// ([`crate::store::permit_types::keep_schedules`]) before the permits are locked: a step that is removed meanwhile
+/// would not find the copies that come here.
 pub async fn follow_addresses(
     connection: &mut PgConnection,
     _: &Authority,

@@ -12,8 +12,8 @@ use permit_notifier::{
 use sqlx::{Connection, PgConnection};
 use tokio::task::JoinSet;
 
-use super::{PARKED_SCAN, at_once, until};
-use crate::support::office::{TestOffice, by_hand};
+use super::{Blocker, PARKED_SCAN, at_once, until};
+use crate::support::office::{TestOffice, by_hand, usual_but};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_permit_created_many_times_at_once_is_one_permit_and_all_others_are_told_which() {
@@ -144,5 +144,46 @@ async fn a_scan_that_waited_for_a_change_that_was_rolled_back_claims_what_is_due
     let report = scan.join_all().await.pop().expect("a scan").expect("a scan");
     assert_eq!((report.counts.claimed, report.counts.already_claimed), (1, 0));
     assert_eq!(office.said(permit).await, ["expires-90d pending"]);
+    office.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_step_that_is_removed_while_a_missing_copy_is_made_for_it_takes_that_copy_along() {
+    let office = TestOffice::new().await;
+    let permit = office.permit_expiring_in(20).await;
+    // As after a copy to a former address that was in flight when the address changed, and then was not sent.
+    office
+        .sql(
+            "UPDATE permits SET holder_email = 'new@example.org', version = version + 1;
+             UPDATE deliveries SET state = 'superseded', reason_code = 'address_changed';
+             UPDATE notices SET state = 'superseded', reason_code = 'address_changed', reason = 'It moved.'
+             WHERE notice_type = 'expires-30d'",
+        )
+        .await;
+    let notice = "SELECT FROM notices WHERE notice_type = 'expires-30d' FOR UPDATE";
+    let blocker = Blocker::begin(&office, notice).await;
+    let mut tasks = JoinSet::new();
+    let rules = office.rules.clone();
+    tasks.spawn(async move { run_once(&rules, by_hand(None)).await.map(drop) });
+    until(&office, PARKED_SCAN).await;
+    let (pool, moment) = (office.pool.clone(), office.moment());
+    tasks.spawn(async move {
+        let off = usual_but(|steps| steps[2].enabled = false);
+        let rules = changes::ChangeRules::at(moment, None);
+        changes::reschedule(&mut pool.acquire().await.expect("a connection"), "food", &off, &rules).await.map(drop)
+    });
+    // It waits for the scan, or it is done.
+    until(
+        &office,
+        "SELECT 'done' FROM schedule_steps WHERE NOT enabled
+         UNION ALL SELECT 'waits' FROM pg_locks JOIN pg_database d ON d.oid = database AND d.datname = current_database()
+         WHERE locktype = 'advisory' AND NOT granted",
+    )
+    .await;
+    blocker.release().await;
+    for done in tasks.join_all().await {
+        done.expect("a scan and a changed schedule");
+    }
+    assert!(office.open(permit).await.is_empty(), "nothing of a step that is gone is to be sent");
     office.close().await;
 }

@@ -1,6 +1,6 @@
 //! The storm: processes that are killed, stopped and ended, a mail server that fails in every way, a database that
-//! drops its connections and loses answers, scans of all processes at once, and people who change permits, import files
-//! and act on notices meanwhile. Then everything is well again, and what the server took must be what the database says.
+//! drops its connections and loses answers, scans of all processes at once, and people who change permits and a permit
+//! type, import files and act on notices meanwhile. Then everything is well again, and what the server took must be what the database says.
 //!
 //! It runs alone, by `cargo test --test it storm:: -- --ignored --nocapture`. `STORM_SEED=7` or `STORM_SEEDS=1..50` say
 //! which storms, `STORM_NOTICES` (600), `STORM_SECONDS` and `STORM_REPLY_MILLIS` how large. `STORM_WITHOUT` takes a
@@ -31,8 +31,13 @@ use fleet::Fleet;
 use settings::Settings;
 use truth::Class;
 
-/// The permit that those look like which turn up during a storm. Nobody changes it.
+/// The permits that those look like which turn up during a storm. Nobody changes them.
 const PATTERN: &str = "pattern@x.example";
+/// The same of the type [`STAGE`].
+const STAGE_PATTERN: &str = "stage-pattern@x.example";
+
+/// The permit type that people change; every third permit is of it.
+const STAGE: &str = "stage";
 
 #[ignore = "wants the machine for itself"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -59,11 +64,6 @@ async fn storm(seed: u64, settings: &Settings) -> Vec<truth::Difference> {
     let post = Postbox::open().await;
     post.execute(truth::LOG).await;
     post.execute(people::TABLE).await;
-    sqlx::query("INSERT INTO storm_settings VALUES ($1)")
-        .bind(settings.most_senders() as i32)
-        .execute(&mut post.session().await)
-        .await
-        .expect("the settings");
     for without in &settings.without {
         without.apply(&post).await;
     }
@@ -96,9 +96,9 @@ async fn storm(seed: u64, settings: &Settings) -> Vec<truth::Difference> {
     let of = |class| differences.iter().filter(|difference| difference.class == class).count();
     spent.push(began.elapsed());
     let spent: Vec<String> = spent.iter().map(|spent| spent.as_secs().to_string()).collect();
-    let people::Count { changes, imports, actions } = people;
+    let people::Count { changes, schedules, imports, actions } = people;
     println!(
-        "storm {seed}: {} notices, {count}, {changes} changes, {imports} imports, {actions} actions, {} scans, \
+        "storm {seed}: {} notices, {count}, {changes} changes, {schedules} schedules, {imports} imports, {actions} actions, {} scans, \
          {} accepted, {} ambiguous, {} deadlocks, {passes} passes, {} s; {} duplicates, {} lost, {} unexplained",
         post.count("SELECT count(*) FROM notices WHERE notice_type = 'expires-30d'").await,
         post.count("SELECT count(*) FROM scans WHERE outcome = 'completed'").await,
@@ -127,11 +127,19 @@ async fn due(post: &Postbox, count: usize) -> Vec<Uuid> {
     let permits = "SELECT id FROM permits ORDER BY holder_email";
     let permits = sqlx::query_scalar(permits).fetch_all(&mut post.session().await).await.expect("the permits");
     post.permit(PATTERN).await;
+    post.permit(STAGE_PATTERN).await;
+    people::schedules::put_up(post).await;
+    post.execute(
+        "UPDATE permits SET permit_type = 'stage' WHERE holder_email = 'stage-pattern@x.example'
+             OR id IN (SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) AS place FROM permits
+                                       WHERE holder_email <> 'pattern@x.example') AS all_but_it WHERE place % 3 = 0)",
+    )
+    .await;
     permits
 }
 
 /// So many permits that have no notice yet although one is due, as if their day had come.
-async fn turning_up(post: &Postbox, count: usize) {
+async fn turning_up(post: &Postbox, like: &str, count: usize) {
     let made = "
         WITH made AS (SELECT gen_random_uuid() AS id, gen_random_uuid()::text AS name FROM generate_series(1, $2)),
              added AS (INSERT INTO permits SELECT (jsonb_populate_record(p, jsonb_build_object(
@@ -142,7 +150,7 @@ async fn turning_up(post: &Postbox, count: usize) {
         INSERT INTO expiry_periods SELECT (jsonb_populate_record(e, jsonb_build_object('permit_id', m.id))).*
         FROM made m, expiry_periods e JOIN permits p ON p.id = e.permit_id WHERE p.holder_email = $1";
     let count = i32::try_from(count).expect("a few");
-    sqlx::query(made).bind(PATTERN).bind(count).execute(&mut post.session().await).await.expect("more permits");
+    sqlx::query(made).bind(like).bind(count).execute(&mut post.session().await).await.expect("more permits");
 }
 
 /// The server is well and nobody dies any more: scans once, and sends until nothing waits. Says in how many passes.

@@ -47,10 +47,6 @@ impl Settings {
         random.usize(1..=SENDERS) + self.more_senders()
     }
 
-    pub fn most_senders(&self) -> usize {
-        SENDERS + self.more_senders()
-    }
-
     fn more_senders(&self) -> usize {
         self.notices / 1500
     }

@@ -6,7 +6,8 @@
 //! | `state,index` | a copy whose attempt nobody knows the end of goes again, twice to the server |
 //! | `state` alone | the same copies wait for ever, and none goes twice: the index refuses them |
 //! | `lock,key` | two scans at once record one notice twice |
-//! | `lock` or `key` alone | nothing: each is enough while there is the other |
+//! | `lock` alone | a scan wrote after another had the lock; none is recorded twice, for the key refuses it |
+//! | `key` alone | nothing: the lock is enough |
 //! | `index` alone | nothing: while the state of a delivery tells the truth the gate asks for no second attempt |
 //!
 //! What stands in no database is taken out by one line of the product:
@@ -15,6 +16,9 @@
 //! |---|---|---|
 //! | `judge` in `src/store/gate.rs` | `return GateAnswer::Open(0);` first | the gate opened for what had ended, was held or belonged to others |
 //! | `look` in the same | `alive: true` | in one storm of three: an attempt was begun by a process that was dead for the others; mostly its leases are free by then, and the gate refuses it for that |
+//! | `judge` in the same | without the versions | a mail that shows the name of before, or what its permit type said before |
+//! | `send_chain` in `src/dispatch/sender.rs` | settles a message only after the gate of the next | more than one unknown message of one sender |
+//! | `leave` in `src/dispatch/membership.rs` | `Ok(())` | a process that was stopped in order, and its row does not say so |
 //! | `may_finish` in `src/dispatch/membership.rs` | `MayFinish::new(\|\| true)` | in three storms of four: a message was taken after its owner was lost |
 
 use crate::support::postbox::Postbox;

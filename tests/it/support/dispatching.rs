@@ -211,6 +211,11 @@ impl Dispatching {
         self.hear(ENDED).await;
     }
 
+    /// Its number, as its process rows have it.
+    pub fn number(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Whether it ended, asked to or not.
     pub fn has_ended(&mut self) -> bool {
         self.exit_status().is_some()

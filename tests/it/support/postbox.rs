@@ -156,7 +156,7 @@ impl Replica {
     pub async fn start_without_heartbeat(rules: DispatchRules) -> Self {
         let member = Member {
             direct_url: rules.direct_url.clone(),
-            roles: "dispatch".to_owned(),
+            roles: format!("dispatch with {} senders, process {}", rules.concurrency, std::process::id()),
             fingerprint: "the same".to_owned(),
             lease: rules.lease,
         };

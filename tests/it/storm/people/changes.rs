@@ -7,7 +7,7 @@ use permit_notifier::domain::permit::PermitStatus;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{begins, choose, is_committed, lasts_no_longer, rest};
+use super::{begins, choose, is_back, is_committed, lasts_no_longer, rest};
 use crate::support::postbox::{Postbox, in_days, verbs::address};
 
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,8 @@ enum Kind {
     Rename,
 }
 
-const KINDS: [Kind; 8] = [
+/// Oftener what nothing but the version of the permit tells the gate.
+const KINDS: [Kind; 10] = [
     Kind::Archive,
     Kind::Renew,
     Kind::Pause,
@@ -31,6 +32,8 @@ const KINDS: [Kind; 8] = [
     Kind::ChangeDate,
     Kind::Readdress,
     Kind::Unaddress,
+    Kind::Rename,
+    Kind::Rename,
     Kind::Rename,
 ];
 
@@ -118,4 +121,5 @@ async fn undo(post: &Postbox, made: Made) {
         Kind::Rename => post.correct(permit, |p| "Corner Bakery".clone_into(&mut p.holder_name)).await,
         Kind::Archive | Kind::Renew | Kind::Readdress => {}
     }
+    is_back(post, &[change]).await;
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{begins, choose, is_committed, rest};
-use crate::support::postbox::{FOOD, Postbox, in_days};
+use crate::support::postbox::{Postbox, in_days};
 
 /// Imports one file after another until `stop`, each permit once. Says how many.
 pub async fn run(
@@ -34,12 +34,12 @@ pub async fn run(
 }
 
 async fn import(post: &Postbox, folder: &TempDir, permits: &[Uuid], number: u32, random: &mut Rng) {
-    let known = "SELECT permit_number, holder_name, coalesce(holder_email, ''), expires_on::text
+    let known = "SELECT permit_number, permit_type, holder_name, coalesce(holder_email, ''), expires_on::text
                  FROM permits WHERE id = $1";
     let mut text = "permit_number,permit_type,holder_name,holder_email,expires_on\n".to_owned();
     let mut changes = Vec::new();
     for (row, permit) in permits.iter().enumerate() {
-        let (permit_number, holder, email, expires_on): (String, String, String, String) =
+        let (permit_number, permit_type, holder, email, expires_on): (String, String, String, String, String) =
             sqlx::query_as(known).bind(permit).fetch_one(&mut post.session().await).await.expect("the permit");
         let renews = random.bool();
         let kind = if renews { "Renew" } else { "Readdress" };
@@ -49,7 +49,7 @@ async fn import(post: &Postbox, folder: &TempDir, permits: &[Uuid], number: u32,
         } else {
             (format!("import{number}-{row}@x.example"), expires_on)
         };
-        writeln!(text, "{permit_number},{FOOD},{holder},{email},{expires_on}").expect("a line");
+        writeln!(text, "{permit_number},{permit_type},{holder},{email},{expires_on}").expect("a line");
     }
     let path = folder.path().join("permits.csv");
     std::fs::write(&path, text).expect("the file");

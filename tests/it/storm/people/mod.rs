@@ -1,9 +1,10 @@
-//! What people do beside the storm: they change permits, import files, and act on notices. Since when each deed is
+//! What people do beside the storm: they change permits and a permit type, import files, and act on notices. Since when each deed is
 //! committed, and until when it lasts at least, is written down by the database's own clock.
 
 pub mod actions;
 pub mod changes;
 pub mod imports;
+pub mod schedules;
 
 use std::time::Duration;
 
@@ -15,17 +16,21 @@ use uuid::Uuid;
 use super::settings::Settings;
 use crate::support::postbox::Postbox;
 
-/// `expires_on` and `address` are those of the permit before.
+/// Of a permit or of all of a type. `expires_on` and `address` are those of the permit before, `before` is what the type
+/// said; it was all `back_at` some time at the latest.
 pub const TABLE: &str = "
     CREATE TABLE storm_changes (
-        id uuid PRIMARY KEY, permit_id uuid NOT NULL, notice_id uuid, kind text NOT NULL, expires_on date, address text,
-        began_at timestamptz NOT NULL DEFAULT clock_timestamp(), committed_at timestamptz, undone_at timestamptz);
-    CREATE INDEX ON storm_changes (permit_id);";
+        id uuid PRIMARY KEY, permit_id uuid, permit_type text, notice_id uuid, kind text NOT NULL, expires_on date,
+        address text, before text, began_at timestamptz NOT NULL DEFAULT clock_timestamp(), committed_at timestamptz,
+        undone_at timestamptz, back_at timestamptz, CHECK ((permit_id IS NULL) <> (permit_type IS NULL)));
+    CREATE INDEX ON storm_changes (permit_id);
+    CREATE INDEX ON storm_changes (permit_type);";
 
 /// How often people did what.
 #[derive(Debug, Default)]
 pub struct Count {
     pub changes: u32,
+    pub schedules: u32,
     pub imports: u32,
     pub actions: u32,
 }
@@ -44,12 +49,13 @@ pub async fn run(
     permits.truncate(permits.len() * 5 / 6);
     let for_imports = permits.split_off(permits.len() * 2 / 3);
     let pause = |often| settings.pause(often);
-    let (changes, imports, actions) = tokio::join!(
+    let (changes, schedules, imports, actions) = tokio::join!(
         changes::run(post, permits, pause(300), random.fork(), stop),
+        schedules::run(post, pause(30), random.fork(), stop),
         imports::run(post, for_imports, pause(30), random.fork(), stop),
         actions::run(post, pause(150), random.fork(), stop),
     );
-    Count { changes, imports, actions }
+    Count { changes, schedules, imports, actions }
 }
 
 async fn rest(pause: Duration, stop: &CancellationToken) {
@@ -80,6 +86,11 @@ async fn is_committed(post: &Postbox, ids: &[Uuid]) {
 /// Before it is taken back.
 async fn lasts_no_longer(post: &Postbox, ids: &[Uuid]) {
     note(post, "UPDATE storm_changes SET undone_at = clock_timestamp() WHERE id = ANY ($1)", ids).await;
+}
+
+/// It was taken back.
+async fn is_back(post: &Postbox, ids: &[Uuid]) {
+    note(post, "UPDATE storm_changes SET back_at = clock_timestamp() WHERE id = ANY ($1)", ids).await;
 }
 
 async fn note(post: &Postbox, statement: &'static str, ids: &[Uuid]) {

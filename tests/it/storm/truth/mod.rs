@@ -11,8 +11,8 @@ use uuid::Uuid;
 use crate::support::{postbox::Postbox, smtp_server::SmtpServer};
 use rules::RULES;
 
-/// Writes down every state of every delivery, attempt and process, with the database's own time: when it was written,
-/// and when its transaction began.
+/// Writes down every state of every scan, notice, delivery, attempt and process, with the database's own time: when it
+/// was written, and when its transaction began.
 pub const LOG: &str = "
     CREATE TABLE storm_log (
         at timestamptz NOT NULL DEFAULT clock_timestamp(), began_at timestamptz NOT NULL DEFAULT now(),
@@ -20,6 +20,7 @@ pub const LOG: &str = "
         row jsonb NOT NULL);
     CREATE INDEX ON storm_log (delivery_id, at);
     CREATE INDEX ON storm_log (boot_id, at) WHERE place = 'processes';
+    CREATE INDEX ON storm_log (id, at) WHERE place IN ('notices', 'scans');
     CREATE FUNCTION storm_log() RETURNS trigger LANGUAGE plpgsql AS $$
     DECLARE content jsonb := to_jsonb(NEW);
     BEGIN
@@ -33,11 +34,16 @@ pub const LOG: &str = "
     CREATE TRIGGER storm_log AFTER INSERT OR UPDATE ON deliveries FOR EACH ROW EXECUTE FUNCTION storm_log();
     CREATE TRIGGER storm_log AFTER INSERT OR UPDATE ON attempts FOR EACH ROW EXECUTE FUNCTION storm_log();
     CREATE TRIGGER storm_log AFTER INSERT OR UPDATE ON processes FOR EACH ROW EXECUTE FUNCTION storm_log();
-    CREATE TABLE storm_settings (senders integer NOT NULL);
+    CREATE TRIGGER storm_log AFTER INSERT OR UPDATE ON notices FOR EACH ROW EXECUTE FUNCTION storm_log();
+    CREATE TRIGGER storm_log AFTER INSERT OR UPDATE ON scans FOR EACH ROW EXECUTE FUNCTION storm_log();
     CREATE TABLE storm_calm (at timestamptz NOT NULL);
+    CREATE TABLE storm_stops (process integer NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
     CREATE TABLE storm_ledger (
         message_id text NOT NULL, recipient text NOT NULL, sha256 text NOT NULL, at timestamptz NOT NULL);
     CREATE INDEX ON storm_ledger (message_id);";
+
+/// The process `$1` was stopped after that, and ended well.
+pub const STOPPED: &str = "INSERT INTO storm_stops (process) VALUES ($1)";
 
 /// From now on the server is well, and nobody is killed or stood still.
 pub const CALM: &str = "INSERT INTO storm_calm VALUES (clock_timestamp())";
@@ -116,15 +122,17 @@ const NOISE: [&str; 15] = [
 /// What happened to the notice of this delivery, in order.
 async fn tell(session: &mut PgConnection, delivery: Option<Uuid>, story: &mut String) {
     let history = "
-        WITH mine AS (SELECT n.*, p.id AS permit FROM deliveries d JOIN notices n ON n.id = d.notice_id
+        WITH mine AS (SELECT n.*, p.id AS permit, p.permit_type FROM deliveries d JOIN notices n ON n.id = d.notice_id
                       JOIN permits p ON p.id = n.permit_id WHERE d.id = $1)
         SELECT at, what FROM (
             SELECT l.at, l.place || ' ' || l.operation || ' ' || jsonb_strip_nulls(l.row - $2)::text AS what
             FROM storm_log l JOIN deliveries d ON d.id = l.delivery_id JOIN mine ON mine.id = d.notice_id
+            UNION ALL SELECT l.at, l.place || ' ' || l.operation || ' ' || jsonb_strip_nulls(l.row - $2)::text
+            FROM storm_log l JOIN mine ON l.place = 'notices' AND l.id = mine.id
             UNION ALL SELECT l.at, 'server took ' || l.message_id || ' ' || l.sha256
             FROM storm_ledger l JOIN deliveries d ON d.message_id = l.message_id JOIN mine ON mine.id = d.notice_id
             UNION ALL SELECT coalesce(c.committed_at, c.began_at), 'change ' || to_jsonb(c)::text
-            FROM storm_changes c JOIN mine ON mine.permit = c.permit_id
+            FROM storm_changes c JOIN mine ON mine.permit = c.permit_id OR mine.permit_type = c.permit_type
             UNION ALL SELECT clock_timestamp(), 'in the end ' || to_jsonb(mine)::text FROM mine) AS history
         ORDER BY at";
     let rows = sqlx::query(history).bind(delivery).bind(&NOISE[..]).fetch_all(session).await.expect("the history");

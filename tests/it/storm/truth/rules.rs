@@ -2,7 +2,7 @@
 
 use super::Class::{self, Duplicate, Lost, Unexplained};
 
-pub const RULES: [(Class, &str, &str); 26] = [
+pub const RULES: [(Class, &str, &str); 33] = [
     (
         Duplicate,
         "accepted twice by the server",
@@ -80,6 +80,8 @@ pub const RULES: [(Class, &str, &str); 26] = [
         Lost,
         "it is due, and has no notice",
         "SELECT NULL::uuid FROM permits p
+         JOIN schedule_steps s ON s.permit_type = p.permit_type AND s.notice_type = 'expires-30d'
+             AND s.enabled AND s.offset_days <= -29
          WHERE p.status = 'active' AND p.archived_at IS NULL AND p.notices_paused_until IS NULL
            AND p.expires_on BETWEEN '2027-03-30' AND '2027-03-31'
            AND NOT EXISTS (SELECT FROM notices n WHERE n.permit_id = p.id AND n.expires_on = p.expires_on
@@ -90,6 +92,8 @@ pub const RULES: [(Class, &str, &str); 26] = [
         "it is still owed, and was not sent",
         "SELECT (SELECT min(d.id::text)::uuid FROM deliveries d WHERE d.notice_id = n.id)
          FROM notices n JOIN permits p ON p.id = n.permit_id AND p.expires_on = n.expires_on
+         JOIN schedule_steps s ON s.permit_type = p.permit_type AND s.notice_type = n.notice_type
+             AND s.enabled AND s.offset_days <= -29
          WHERE p.status = 'active' AND p.archived_at IS NULL AND p.notices_paused_until IS NULL
            AND n.notice_type = 'expires-30d'
            AND NOT EXISTS (SELECT FROM deliveries d WHERE d.notice_id = n.id
@@ -101,6 +105,8 @@ pub const RULES: [(Class, &str, &str); 26] = [
         "somebody on the permit was sent nothing",
         "SELECT min(d.id::text)::uuid
          FROM notices n JOIN permits p ON p.id = n.permit_id AND p.expires_on = n.expires_on
+         JOIN schedule_steps s ON s.permit_type = p.permit_type AND s.notice_type = n.notice_type
+             AND s.enabled AND s.offset_days <= -29
          JOIN deliveries d ON d.notice_id = n.id
          CROSS JOIN LATERAL (SELECT p.holder_email AS email, 'holder' AS role WHERE p.holder_email IS NOT NULL
                              UNION SELECT c.email, c.role FROM contacts c
@@ -115,15 +121,30 @@ pub const RULES: [(Class, &str, &str); 26] = [
     (
         Unexplained,
         "it ended unsent, and nobody had changed the permit",
-        "SELECT d.id FROM deliveries d JOIN notices n ON n.id = d.notice_id
+        "SELECT d.id FROM deliveries d JOIN notices n ON n.id = d.notice_id JOIN permits p ON p.id = n.permit_id
          WHERE d.state NOT IN ('sent', 'ambiguous', 'failed')
-           AND NOT EXISTS (SELECT FROM storm_changes c WHERE c.permit_id = n.permit_id)",
+           AND NOT EXISTS (SELECT FROM storm_changes c
+                           WHERE c.permit_id = p.id OR c.permit_type = p.permit_type AND c.kind LIKE 'Step%')",
     ),
     (
         Unexplained,
         "it failed, and the server had not refused it",
         "SELECT d.id FROM deliveries d WHERE d.state = 'failed' AND d.attempt_count < 16
            AND NOT EXISTS (SELECT FROM attempts a WHERE a.delivery_id = d.id AND a.outcome = 'rejected')",
+    ),
+    (
+        Unexplained,
+        "given up for what the server says of itself",
+        "SELECT delivery_id FROM attempts
+         WHERE outcome = 'rejected' AND (phase NOT IN ('rcpt', 'data', 'dot') OR smtp_code NOT BETWEEN 500 AND 599
+                                         OR phase = 'rcpt' AND enhanced_code IN ('5.1.7', '5.1.8'))",
+    ),
+    (
+        Unexplained,
+        "what was the server's fault counts against it",
+        "SELECT d.id FROM deliveries d
+         WHERE d.attempt_count > (SELECT count(*) FROM attempts a WHERE a.delivery_id = d.id
+                                  AND a.outcome = 'deferred' AND NOT a.transport_fault)",
     ),
     (
         Unexplained,
@@ -141,12 +162,15 @@ pub const RULES: [(Class, &str, &str); 26] = [
         "its gate opened after the permit had been changed",
         "SELECT l.delivery_id FROM storm_log l
          JOIN deliveries d ON d.id = l.delivery_id JOIN notices n ON n.id = d.notice_id
-         JOIN storm_changes c ON c.permit_id = n.permit_id
+         JOIN permits p ON p.id = n.permit_id
+         JOIN storm_changes c ON c.permit_id = p.id OR c.permit_type = p.permit_type
          WHERE l.place = 'attempts' AND l.operation = 'INSERT' AND l.state = 'sending'
            AND l.at > c.committed_at AND (c.undone_at IS NULL OR l.at < c.undone_at)
            AND CASE WHEN c.kind IN ('Readdress', 'Unaddress') THEN d.recipient = c.address AND NOT d.by_request
                     WHEN c.kind IN ('Renew', 'ChangeDate') THEN n.expires_on = c.expires_on
                     WHEN c.kind IN ('Archive', 'Pause', 'Revoke') THEN true
+                    WHEN c.kind IN ('StepOff', 'StepGone', 'StepLater')
+                        THEN n.notice_type = 'expires-30d' AND NOT d.by_request
                     ELSE false END",
     ),
     (
@@ -190,6 +214,30 @@ pub const RULES: [(Class, &str, &str); 26] = [
     ),
     (
         Unexplained,
+        "its mail shows a name that was taken back",
+        "SELECT l.delivery_id FROM storm_log l
+         JOIN attempt_messages m ON m.attempt_id = l.id
+         JOIN deliveries d ON d.id = l.delivery_id JOIN notices n ON n.id = d.notice_id
+         JOIN LATERAL (SELECT max(c.back_at) AS back_at, max(c.began_at) AS began_at
+                       FROM storm_changes c WHERE c.permit_id = n.permit_id AND c.kind = 'Rename') AS renamed
+             ON l.at > renamed.back_at AND renamed.back_at > renamed.began_at
+         WHERE l.place = 'attempts' AND l.operation = 'INSERT' AND l.state = 'sending'
+           AND position('Village Bakery'::bytea in m.content) > 0",
+    ),
+    (
+        Unexplained,
+        // The gate locks no type: what it reads is as old as its transaction at most.
+        "its mail shows what its permit type said before",
+        "SELECT l.delivery_id FROM storm_log l
+         JOIN attempt_messages m ON m.attempt_id = l.id
+         JOIN deliveries d ON d.id = l.delivery_id JOIN notices n ON n.id = d.notice_id
+         JOIN permits p ON p.id = n.permit_id
+         JOIN storm_changes c ON c.permit_type = p.permit_type AND c.kind = 'Reword' AND l.began_at > c.committed_at
+         WHERE l.place = 'attempts' AND l.operation = 'INSERT' AND l.state = 'sending'
+           AND position(convert_to(c.before, 'UTF8') in m.content) > 0",
+    ),
+    (
+        Unexplained,
         "its mail was not kept byte for byte",
         "SELECT a.delivery_id FROM attempts a LEFT JOIN attempt_messages m ON m.attempt_id = a.id
          WHERE a.transport = 'smtp' AND a.outcome IN ('accepted', 'ambiguous')
@@ -198,8 +246,9 @@ pub const RULES: [(Class, &str, &str); 26] = [
     (
         Unexplained,
         "more than one unknown message of one sender of a process that died",
-        "SELECT min(delivery_id::text)::uuid FROM attempts WHERE outcome = 'ambiguous' AND reason = 'owner_lost'
-         GROUP BY boot_id HAVING count(*) > (SELECT max(senders) FROM storm_settings)",
+        "SELECT min(a.delivery_id::text)::uuid FROM attempts a JOIN processes p ON p.boot_id = a.boot_id
+         WHERE a.outcome = 'ambiguous' AND a.reason = 'owner_lost'
+         GROUP BY p.boot_id HAVING count(*) > substring(p.roles FROM '(\\d+) senders')::int",
     ),
     (
         Unexplained,
@@ -207,5 +256,30 @@ pub const RULES: [(Class, &str, &str); 26] = [
         "SELECT a.delivery_id FROM attempts a JOIN storm_log l ON l.id = a.id AND l.operation = 'INSERT'
          JOIN storm_calm c ON l.began_at > c.at
          WHERE a.outcome = 'ambiguous'",
+    ),
+    (
+        Unexplained,
+        "left open by a process that was stopped in order while all was well",
+        "SELECT l.delivery_id FROM storm_stops s JOIN processes p ON p.roles LIKE '% process ' || s.process
+         CROSS JOIN LATERAL (SELECT DISTINCT ON (b.delivery_id) b.* FROM storm_log b
+                             WHERE b.place = 'deliveries' AND b.at < s.at ORDER BY b.delivery_id, b.at DESC) AS l
+         WHERE l.boot_id = p.boot_id AND l.state = 'sending'",
+    ),
+    (
+        Unexplained,
+        "a process that was stopped in order while all was well, and its row does not say so",
+        "SELECT NULL::uuid FROM storm_stops s
+         WHERE NOT EXISTS (SELECT FROM processes p WHERE p.roles LIKE '% process ' || s.process
+                           AND p.ended_at IS NOT NULL)",
+    ),
+    (
+        Unexplained,
+        "written by a scan after another had the lock",
+        "SELECT (SELECT min(d.id::text)::uuid FROM deliveries d WHERE d.notice_id = l.id)
+         FROM storm_log l JOIN storm_log mine ON mine.place = 'scans' AND mine.id = (l.row->>'scan_id')::uuid
+             AND mine.operation = 'INSERT'
+         WHERE l.place = 'notices' AND l.operation = 'INSERT'
+           AND EXISTS (SELECT FROM storm_log other WHERE other.place = 'scans' AND other.operation = 'INSERT'
+                       AND other.state = 'running' AND other.at > mine.at AND other.at < l.at)",
     ),
 ];

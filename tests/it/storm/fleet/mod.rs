@@ -1,5 +1,7 @@
 //! The processes that send and scan, and what becomes of them.
 
+mod leaving;
+
 use std::{
     fmt,
     time::{Duration, Instant},
@@ -9,9 +11,11 @@ use chrono::TimeDelta;
 use fastrand::Rng;
 use nix::sys::signal::Signal;
 
-use super::{settings::Settings, truth, turning_up, weather};
+use leaving::{Leaving, Told};
+
+use super::{PATTERN, STAGE_PATTERN, settings::Settings, truth, turning_up, weather};
 use crate::support::{
-    dispatching::{CUT_OFF, Dispatching, Role},
+    dispatching::{Dispatching, Role},
     postbox::{
         Postbox,
         proxy::{Commits, Proxy},
@@ -25,10 +29,8 @@ const TICK: Duration = Duration::from_millis(100);
 const WAVES: u32 = 5;
 /// How long a process that is stopped may go on with what is in flight.
 const STOP_LIMIT: Duration = Duration::from_secs(3);
-
-/// A connection that hangs is given up by then, by its client or by the database.
-const HANG: Duration = Duration::from_secs(40);
-
+/// The same for one in a hurry: what is in flight is dropped before its reply comes.
+const SHORT_STOP_LIMIT: Duration = Duration::from_millis(30);
 /// What was done.
 #[derive(Debug, Default)]
 pub struct Count {
@@ -57,6 +59,8 @@ struct Ship {
     stopped_until: Option<Instant>,
     /// It keeps COMMITs or their answers back.
     proxy_holds: bool,
+    /// A stop leaves it no time.
+    hasty: bool,
 }
 
 impl Ship {
@@ -66,12 +70,6 @@ impl Ship {
             self.child.signal(Signal::SIGCONT);
         }
     }
-}
-
-/// One that was told to end, and takes its time.
-struct Leaving {
-    ship: Ship,
-    how: &'static str,
 }
 
 pub struct Fleet<'p> {
@@ -121,16 +119,17 @@ impl<'p> Fleet<'p> {
     }
 
     async fn launch(&mut self, proxy: Proxy) -> Ship {
+        let hasty = self.random.u8(0..3) == 0;
         let role = Role {
             way: proxy.url.clone(),
             senders: self.settings.senders(&mut self.random),
             lease: Duration::from_secs(self.random.u64(3..5)),
             loiter: self.settings.loiter(),
-            stop_limit: STOP_LIMIT,
+            stop_limit: if hasty { SHORT_STOP_LIMIT } else { STOP_LIMIT },
             ..Role::with_slow_server(self.post, self.server)
         };
         let child = Dispatching::start(&role).await;
-        Ship { child, proxy, stopped_until: None, proxy_holds: false }
+        Ship { child, proxy, stopped_until: None, proxy_holds: false, hasty }
     }
 
     /// A little later something else is wrong.
@@ -150,7 +149,7 @@ impl<'p> Fleet<'p> {
         for number in 0..self.ships.len() {
             self.hit(number).await;
         }
-        self.see_off();
+        self.see_off().await;
         if self.ticks >= self.next_wave {
             self.next_wave = self.ticks + self.random.u32(1..=WAVES);
             self.wave().await;
@@ -220,53 +219,12 @@ impl<'p> Fleet<'p> {
         self.ships.insert(number, ship);
     }
 
-    /// Starts another beside this one, which ends in its own time.
-    async fn tell_to_end(&mut self, number: usize, told: Told) {
-        let other = self.launch(Proxy::to(&self.post.url)).await;
-        let ship = std::mem::replace(&mut self.ships[number], other);
-        self.let_leave(ship, told);
-    }
-
-    fn let_leave(&mut self, mut ship: Ship, told: Told) {
-        ship.proxy.let_commits(Commits::Pass);
-        let how = match told {
-            Told::BySignal => {
-                self.count.terminated += 1;
-                ship.child.signal(Signal::SIGTERM);
-                "SIGTERM"
-            }
-            Told::ByInput => {
-                self.count.ended += 1;
-                ship.child.close_input();
-                "the end of its input"
-            }
-        };
-        self.leaving.push(Leaving { ship, how });
-    }
-
-    /// Notes how those ended that did.
-    fn see_off(&mut self) {
-        for mut leaving in std::mem::take(&mut self.leaving) {
-            leaving.ship.go_on();
-            match leaving.ship.child.exit_status() {
-                None => self.leaving.push(leaving),
-                Some(status) => {
-                    self.count.answers += leaving.ship.proxy.caught();
-                    let something_hangs = self.held_at.is_some_and(|at| at.elapsed() < HANG);
-                    let was_cut_off = something_hangs && status.code() == Some(CUT_OFF);
-                    if !(status.success() || was_cut_off) {
-                        self.count.faults.push(format!("a process ended with {status} after {}", leaving.how));
-                    }
-                }
-            }
-        }
-    }
-
     /// Permits turn up that are due, and everybody scans at once.
     async fn wave(&mut self) {
         let size = self.settings.wave().min(self.to_come);
         self.to_come -= size;
-        turning_up(self.post, size).await;
+        let like = if self.random.bool() { PATTERN } else { STAGE_PATTERN };
+        turning_up(self.post, like, size).await;
         for ship in &mut self.ships {
             ship.child.scan();
         }
@@ -285,7 +243,7 @@ impl<'p> Fleet<'p> {
         self.server.behave([]);
         for ship in std::mem::take(&mut self.ships) {
             ship.proxy.let_commits(Commits::Pass);
-            if ship.stopped_until.is_some() || self.random.bool() {
+            if ship.hasty || ship.stopped_until.is_some() || self.random.bool() {
                 self.count.killed += 1;
                 ship.child.kill();
                 self.count.answers += ship.proxy.caught();
@@ -293,9 +251,11 @@ impl<'p> Fleet<'p> {
                 self.ships.push(ship);
             }
         }
-        if self.ships.is_empty() {
+        while self.ships.is_empty() {
             let ship = self.launch(Proxy::to(&self.post.url)).await;
-            self.ships.push(ship);
+            if !ship.hasty {
+                self.ships.push(ship);
+            }
         }
         for ship in &mut self.ships {
             ship.child.let_go();
@@ -314,18 +274,12 @@ impl<'p> Fleet<'p> {
         })
         .await;
         for ship in std::mem::take(&mut self.ships) {
-            self.let_leave(ship, Told::BySignal);
+            self.let_leave(ship, Told::BySignal, true);
         }
         while !self.leaving.is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            self.see_off();
+            self.see_off().await;
         }
         self.count
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Told {
-    BySignal,
-    ByInput,
 }

@@ -27,7 +27,7 @@ pub(super) fn refusal(phase: Phase, reply: &Reply) -> Ended {
         }
         _ if reply.code == 421 => (Outcome::NotSent, true),
         // The sender's address is at fault, whoever the recipient is.
-        Phase::Rcpt if matches!(detail, Some("1.7" | "1.8")) && is_no(reply) => (Outcome::NotSent, true),
+        Phase::Rcpt | Phase::Data if matches!(detail, Some("1.7" | "1.8")) && is_no(reply) => (Outcome::NotSent, true),
         Phase::Rcpt | Phase::Data if reply.is_class(4) => (Outcome::Deferred, false),
         Phase::Rcpt | Phase::Data if reply.is_class(5) => (Outcome::Rejected, false),
         _ => (Outcome::NotSent, false),

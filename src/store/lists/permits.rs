@@ -153,6 +153,25 @@ impl PermitSort {
             Self::Updated => ("p.updated_at", "timestamptz"),
         }
     }
+
+    /// The same as text that says all of it.
+    const fn as_text(self) -> &'static str {
+        match self {
+            Self::ExpiresOn => "p.expires_on::text",
+            Self::Number => "p.number_key",
+            Self::Holder => "lower(p.holder_name)",
+            Self::Updated => r#"to_char(p.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"#,
+        }
+    }
+
+    /// Whether a permit can have this text there; whoever names a place may have made it up.
+    pub fn is_possible(self, text: &str) -> bool {
+        match self {
+            Self::ExpiresOn => text.parse::<NaiveDate>().is_ok(),
+            Self::Number | Self::Holder => true,
+            Self::Updated => DateTime::parse_from_rfc3339(text).is_ok(),
+        }
+    }
 }
 
 /// An order, and the place after which a page begins: what is compared, as text, and the id.
@@ -173,7 +192,7 @@ pub async fn list_sorted_permits(
 ) -> Result<Vec<(String, PermitRow)>> {
     let (expression, kind) = sorted.by.expression();
     let mut query = QueryBuilder::new(COLUMNS);
-    query.push(", ").push(expression).push("::text AS sort_key").push(FROM);
+    query.push(", ").push(sorted.by.as_text()).push(" AS sort_key").push(FROM);
     let mut conditions = restrict(&mut query, filter, today);
     if let Some((key, id)) = &sorted.after {
         let beyond = if sorted.descending { " < (" } else { " > (" };

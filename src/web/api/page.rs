@@ -38,6 +38,12 @@ impl Key for String {
     }
 }
 
+impl Key for (String, Uuid) {
+    fn is_possible(&self) -> bool {
+        self.0.is_possible()
+    }
+}
+
 impl Key for (NaiveDate, Uuid) {
     fn is_possible(&self) -> bool {
         self.0.year() >= 0 && self.0 <= LAST_DAY
@@ -138,7 +144,9 @@ impl<K: Key> Page<K> {
     fn decode(&self, text: &str) -> Result<K, Problem> {
         let bytes = if text.len() <= CURSOR_MAX { URL_SAFE_NO_PAD.decode(text).ok() } else { None };
         let cursor = bytes.and_then(|bytes| serde_json::from_slice::<Cursor<K>>(&bytes).ok());
-        let cursor = cursor.filter(|cursor| cursor.after.is_possible()).ok_or_else(|| wrong("cursor", "is none of ours; begin without one"))?;
+        let cursor = cursor
+            .filter(|cursor| cursor.after.is_possible())
+            .ok_or_else(|| wrong("cursor", "is none of ours; begin without one"))?;
         if cursor.of != self.list() {
             return Err(wrong("cursor", "belongs to another list or to other filters; begin without one"));
         }

@@ -27,6 +27,12 @@ impl Asked {
         Ok(Self { query: Query::parse(Some(&query))?, uri })
     }
 
+    /// After everything that is known here was read: refuses what is left.
+    pub fn read(self) -> Result<Self, Problem> {
+        self.query.finish()?;
+        Ok(Self { uri: self.uri, query: Query::parse(None)? })
+    }
+
     /// What the filter has in this field, as it was typed.
     pub fn given(&self, name: &str) -> String {
         let pairs = form_urlencoded::parse(self.uri.query().unwrap_or_default().as_bytes());
@@ -59,12 +65,7 @@ pub struct Listing<R> {
 
 impl<R> Listing<R> {
     /// Of the rows that were fetched for `page`.
-    pub fn of<K: Key>(
-        asked: &Asked,
-        page: &Page<K>,
-        rows: Vec<R>,
-        key: impl Fn(&R) -> K,
-    ) -> Self {
+    pub fn of<K: Key>(asked: &Asked, page: &Page<K>, rows: Vec<R>, key: impl Fn(&R) -> K) -> Self {
         let (rows, next) = page.cut(rows, key);
         Self {
             rows,

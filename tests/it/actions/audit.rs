@@ -63,7 +63,7 @@ async fn a_ledger_that_agrees_has_no_difference_and_leaves_nothing_behind() {
     let done = auditor.audit(&json(&[&one, two.trim_matches(['<', '>']), &flying]));
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.out.contains("3 messages in the ledger: 0 differences"), "{done:?}");
-    let log = postfix("4F2A01", &one, SENT) + &postfix("4F2A02", &two, "sent (delivered to maildir)");
+    let log = postfix("4F2A01", &one, SENT) + postfix("4F2A02", &two, "sent (delivered to maildir)").as_str();
     let done = auditor.audit(&log);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(
@@ -134,11 +134,11 @@ async fn a_log_uses_queue_ids_again_and_keeps_messages_that_wait() {
     let second = "Nov 29 10:00:01 mail postfix/smtp[44]: AA01: to=<b@example.com>, relay=x, status=sent (250 ok)\n";
     let log = postfix("AA01", &one, SENT)
         + second
-        + &postfix("AA01", &two, SENT)
-        + &postfix("AA02", &waits, "deferred (451)");
+        + postfix("AA01", &two, SENT).as_str()
+        + postfix("AA02", &waits, "deferred (451)").as_str();
     let done = auditor.audit(&(log.clone() + "garbage \u{0}\u{fffd}\n"));
     assert_eq!(done.code, Some(0), "{done:?}");
-    let done = auditor.audit(&(log + &postfix("AA03", &one, SENT)));
+    let done = auditor.audit(&(log + postfix("AA03", &one, SENT).as_str()));
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.out.contains("twice") && done.out.contains("1 differences"), "{done:?}");
 }

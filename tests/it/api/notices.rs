@@ -256,10 +256,7 @@ async fn many_are_done_one_by_one_and_each_refusal_is_told() {
             json!({ "action": "hold", "ids": [ids[0]], "filter": { "state": "held" }, "reason": "x" }),
             vec![("/filter", "not_allowed")],
         ),
-        (
-            json!({ "action": "hold", "filter": {}, "reason": "x" }),
-            vec![("/filter/state", "required")],
-        ),
+        (json!({ "action": "hold", "filter": {}, "reason": "x" }), vec![("/filter/state", "required")]),
     ] {
         let refused = api.post("/notices/actions", &body).await;
         assert_eq!(refused.status, 422, "{body}");
@@ -315,7 +312,10 @@ async fn the_outlook_promises_no_courtesy_to_somebody_whom_nobody_may_mail() {
         permit["expires_on"] = json!(api.office.in_days(40));
         let made = api.post("/permits", &permit).await;
         let told = api.get(&format!("{}/outlook", made.path())).await;
-        assert_eq!((&told.body["steps"][0]["will"], &told.body["steps"][1]["will"]), (&json!("nothing"), &json!("send")));
+        assert_eq!(
+            (&told.body["steps"][0]["will"], &told.body["steps"][1]["will"]),
+            (&json!("nothing"), &json!("send"))
+        );
         assert_eq!(told.body["steps"][0]["why"], "Nobody on the permit may be mailed.");
         let body = json!({ "as_of": api.office.in_days(20) });
         let scan = api.post("/scans/preview", &body).await;

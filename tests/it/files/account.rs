@@ -10,7 +10,7 @@ fn a_row_that_is_wrong_twice_is_listed_twice_and_rejected_once() {
     let mut cells = vec![("ann@example.org", "2026-02-28"); 499];
     cells[398] = ("ann@@example.org", "2026-02-30");
     let rows = cells.iter().enumerate().map(|(i, (address, date))| format!("P-{i},Food,Ann,{address},{date}\n"));
-    let text = HEADER.to_owned() + &rows.collect::<String>();
+    let text = HEADER.to_owned() + rows.collect::<String>().as_str();
     let (reading, _) = read(text, &plain()).unwrap();
     let expected = [(400, "holder_email", Reason::MalformedAddress), (400, "expires_on", InvalidDate)];
     assert_eq!(errors(&reading), expected);

@@ -72,11 +72,11 @@ fn errors(reading: &Reading) -> Vec<(u64, &str, Reason)> {
 /// One permit a row, each with this date of expiry.
 fn with_dates(dates: &[&str]) -> String {
     let rows = dates.iter().enumerate().map(|(i, date)| format!("P-{i},Food,Ann,ann@example.org,{date}\n"));
-    HEADER.to_owned() + &rows.collect::<String>()
+    HEADER.to_owned() + rows.collect::<String>().as_str()
 }
 
 /// One permit a row, each with this cell of addresses.
 fn with_addresses(cells: &[&str]) -> String {
     let rows = cells.iter().enumerate().map(|(i, cell)| format!("P-{i},Food,Ann,\"{cell}\",2026-05-01\n"));
-    HEADER.to_owned() + &rows.collect::<String>()
+    HEADER.to_owned() + rows.collect::<String>().as_str()
 }

@@ -104,7 +104,7 @@ async fn everything_that_is_wrong_is_said_beside_its_field_and_nothing_is_lost()
         "<title>Error: New permit",
         "<a href=\"#permit_number\">Permit number: is needed.</a>",
         "<a href=\"#permit_type\">Permit type: is needed.</a>",
-        "<a href=\"#expires_on\">Last valid day: must be a date that exists, written YYYY-MM-DD.</a>",
+        "<a href=\"#expires_on\">Last valid day: must be a date that exists, from 1900 on, written YYYY-MM-DD.</a>",
         "<a href=\"#holder_email\">",
         "<a href=\"#contact-1-email\">Contact 1, email:",
         "value=\"no address\"",
@@ -178,7 +178,7 @@ async fn a_permit_is_renewed_paused_archived_and_restored() {
     assert_eq!(stored(&api, &path).await["notices_paused_until"], Value::Null);
 
     // A form that was opened before the last change does not undo it.
-    refused(&clerk, &format!("{path}/archive"), &[("version", "1")]).await.shows(&["changed by somebody else"]);
+    refused(&clerk, &format!("{path}/archive"), &[("version", "1")]).await.shows(&["somebody else has changed it"]);
     assert_eq!(clerk.post(&format!("{path}/archive"), &[]).await.status, 303);
     clerk.get(&path).await.shows(&["archived", "Restore"]);
     assert!(!clerk.get("/permits").await.text.contains("F-1"));

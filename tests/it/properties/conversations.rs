@@ -248,7 +248,7 @@ fn allowed(case: &Case) -> Outcome {
                 Accepted
             }
         }
-        (At::Rcpt, 400..) if matches!(enhanced, "5.1.7" | "4.1.7" | "5.1.8" | "4.1.8") => NotSent,
+        (At::Rcpt | At::Data, 400..) if matches!(enhanced, "5.1.7" | "4.1.7" | "5.1.8" | "4.1.8") => NotSent,
         (At::Rcpt | At::Data, 421) => NotSent,
         (At::Rcpt | At::Data, 400..500) => Deferred,
         (At::Rcpt | At::Data, 500..) => Rejected,

@@ -8,6 +8,12 @@ use crate::support::{
     smtp_server::{Act, At, Rule, SmtpServer},
 };
 
+/// The server has accepted the message and says only half of it. The reply to the next MAIL completes it to a 250 that
+/// nobody can tell from a true one, until a later reply is out of step; a busy machine may not wait that long. Both
+/// ends are honest, for the server has the message.
+const HALF_A_REPLY: Act = Act::AcceptThenSay(HALF);
+const HALF: &str = "250-half of a reply\r\n";
+
 #[tokio::test]
 async fn without_a_reply_to_the_dot_the_outcome_is_ambiguous_and_nothing_is_sent_again() {
     let acts = [
@@ -17,7 +23,7 @@ async fn without_a_reply_to_the_dot_the_outcome_is_ambiguous_and_nothing_is_sent
         Act::Say("354 go ahead\r\n"),
         Act::AcceptThenSay("354 go ahead\r\n"),
         Act::AcceptThenSay("what was that?\r\n"),
-        Act::AcceptThenSay("250-half of a reply\r\n"),
+        HALF_A_REPLY,
         Act::Stall,
     ];
     let post = Postbox::open().await;
@@ -30,13 +36,13 @@ async fn without_a_reply_to_the_dot_the_outcome_is_ambiguous_and_nothing_is_sent
     for _ in 0..5 {
         let (report, is_down) = post.dispatch_with(hasty(&server)).await;
         ends = (ends.0 + report.accepted, ends.1 + report.ambiguous);
-        if ends == (1, 8) {
+        if ends.0 + ends.1 == 9 {
             assert!(!is_down);
             break;
         }
         post.clock.advance(TimeDelta::hours(7));
     }
-    assert_eq!(ends, (1, 8));
+    assert!(matches!(ends, (1, 8) | (2, 7)), "{ends:?}");
     server.behave([]);
     for _ in 0..3 {
         post.clock.advance(TimeDelta::hours(7));
@@ -45,7 +51,8 @@ async fn without_a_reply_to_the_dot_the_outcome_is_ambiguous_and_nothing_is_sent
     }
     for (number, act) in acts.iter().enumerate() {
         let copy = post.copy_to(&holder(number)).await;
-        assert_eq!(copy.end(), "ambiguous", "{act:?}");
+        let is_completed = matches!(act, Act::AcceptThenSay(half) if *half == HALF) && copy.end() == "sent";
+        assert!(copy.end() == "ambiguous" || is_completed, "{act:?}: {}", copy.end());
         assert_eq!(post.outcomes(copy.id).await.len(), 1, "{act:?}");
         assert!(copy.payload_sha256.is_some(), "{act:?}");
     }
@@ -137,6 +144,7 @@ async fn a_fault_at_mail_is_the_transports_and_costs_the_notice_nothing() {
         (At::Rcpt, Act::Say("421 4.3.2 closing\r\n")),
         (At::Rcpt, Act::Say("550 5.1.8 bad sender\r\n")),
         (At::Data, Act::Say("421 4.3.2 closing\r\n")),
+        (At::Data, Act::Say("550 5.1.8 bad sender\r\n")),
         (At::Dot, Act::Say("421 4.3.2 closing\r\n")),
         (At::Dot, Act::Say("451 4.7.0 slow down\r\n")),
     ];

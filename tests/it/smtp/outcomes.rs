@@ -102,8 +102,10 @@ async fn a_refused_recipient_is_the_messages_own_unless_the_server_speaks_of_the
 }
 
 #[tokio::test]
-async fn a_refused_data_is_the_messages_own() {
+async fn a_refused_data_is_the_messages_own_unless_the_server_speaks_of_the_sender() {
     for (act, expected) in [
+        (Act::Say("550 5.1.8 bad sender\r\n"), "not_sent fault data - 550"),
+        (Act::Say("451 4.1.7 bad sender\r\n"), "not_sent fault data - 451"),
         (Act::Say("451 4.3.0 later\r\n"), "deferred data - 451"),
         (Act::Say("554 5.6.0 no\r\n"), "rejected data - 554"),
         (Act::SayThenCut("421 closing\r\n"), "not_sent fault data - 421"),

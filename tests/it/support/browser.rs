@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use thirtyfour::{ChromiumLikeCapabilities, prelude::*};
 
 /// A page is there sooner, on a machine that does other things too.
@@ -174,12 +174,6 @@ impl Browser {
     /// What a script answers; works where pages may run none, too.
     pub async fn script(&self, script: &str) -> Value {
         self.driver.execute(script, Vec::new()).await.expect("an answer").json().clone()
-    }
-
-    /// Light or dark, as somebody has it set.
-    pub async fn colours(&self, scheme: &str) {
-        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-        self.driver.cdp().send_raw("Emulation.setEmulatedMedia", media).await.expect("colours");
     }
 
     async fn element(&self, xpath: &str) -> WebElement {

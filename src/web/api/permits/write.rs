@@ -4,7 +4,9 @@ use chrono::NaiveDate;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::super::fields::{self, Fault, Fields, TEXT_MAX, custom, date, language, line, line_or_nothing, lines, parsed};
+use super::super::fields::{
+    self, Fault, Fields, TEXT_MAX, custom, date, language, line, line_or_nothing, lines, parsed,
+};
 use super::super::problem::Problem;
 use super::super::shapes::words_or_null;
 use super::view::READ_ONLY;

@@ -15,7 +15,7 @@ use super::{HERE, rules};
 use crate::store::actions::{Beforehand, write_in_advance};
 use crate::store::office_log::{Deed, Subject, record};
 use crate::store::{changes, unit};
-use crate::web::api::fields::parse_date;
+use crate::web::api::fields::date;
 use crate::web::api::permits::write::read_renewal;
 use crate::web::api::problem::{Kind, Problem};
 
@@ -90,9 +90,10 @@ pub(super) async fn pause(
 pub(super) fn day_of(form: &Form, field: &'static str) -> Result<Option<NaiveDate>, Problem> {
     match form.text(field) {
         "" => Ok(None),
-        text => parse_date(text).map(Some).ok_or_else(|| {
-            Problem::field(format!("/{field}"), "malformed_date", "must be a date that exists, written YYYY-MM-DD")
-        }),
+        text => match date(&text.into()) {
+            Ok(day) => Ok(Some(day)),
+            Err((code, detail)) => Err(Problem::field(format!("/{field}"), code, detail)),
+        },
     }
 }
 

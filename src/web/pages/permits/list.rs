@@ -101,6 +101,10 @@ pub(super) async fn list(
         }
     };
     let page = Page::<(String, Uuid)>::read(&asked.uri, &mut asked.query)?;
+    let asked = asked.read()?;
+    if page.after.as_ref().is_some_and(|(key, _)| !by.is_possible(key)) {
+        return Err(wrong("cursor", "is none of ours; begin without one"));
+    }
     let today = pages.api.moment(&mut connection).await?.today;
     let sorted = Sorted { by, descending, after: page.after.clone() };
     let rows = list_sorted_permits(&mut connection, &filter, today, &sorted, page.fetch()).await?;

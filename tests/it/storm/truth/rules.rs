@@ -137,7 +137,7 @@ pub const RULES: [(Class, &str, &str); 33] = [
         "given up for what the server says of itself",
         "SELECT delivery_id FROM attempts
          WHERE outcome = 'rejected' AND (phase NOT IN ('rcpt', 'data', 'dot') OR smtp_code NOT BETWEEN 500 AND 599
-                                         OR phase = 'rcpt' AND enhanced_code IN ('5.1.7', '5.1.8'))",
+                                         OR phase <> 'dot' AND enhanced_code IN ('5.1.7', '5.1.8'))",
     ),
     (
         Unexplained,

@@ -7,6 +7,7 @@ mod docs;
 mod health;
 mod layers;
 pub mod pages;
+mod prospects;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,8 +1,5 @@
 //! What a permit was sent, and what will become of each step of its schedule.
 
-use std::collections::HashMap;
-use std::slice;
-
 use axum::extract::{OriginalUri, State};
 use chrono::NaiveDate;
 use serde::Serialize;
@@ -21,18 +18,12 @@ use super::super::query::Query;
 use super::super::session::Db;
 use super::super::shapes::{Id, words, words_or_null};
 use super::{Paging, TAG};
-use crate::domain::copies::copies;
-use crate::domain::notice::{NoticeClass, NoticeState, ReasonCode};
-use crate::domain::outlook::{Prospect, outlook};
-use crate::domain::owed::Row;
-use crate::domain::schedule::Step;
+use crate::domain::notice::NoticeState;
 use crate::domain::words;
-use crate::store::PgConnection;
 use crate::store::actions::{Beforehand, write_in_advance};
-use crate::store::cases::{Case, Hold, Suppressed, load_case, load_suppressed};
-use crate::store::lists::notices::{NoticeFilter, read_reasons};
+use crate::store::lists::notices::NoticeFilter;
 use crate::store::lists::permits::read_permit;
-use crate::store::permit_types::load_schedules;
+use crate::web::prospects::{StepAhead, read_ahead};
 
 /// Notices of all its periods, newest first.
 #[utoipa::path(get, path = "/permits/{id}/notices", tag = TAG, params(("id" = Uuid, Path), Paging),
@@ -132,50 +123,12 @@ struct StepOutlook {
     why: String,
 }
 
-/// What the steps of a permit depend on besides its dates.
-struct Circumstances {
-    case: Case,
-    suppressed: Suppressed,
-    /// Why notices are what they are.
-    reasons: HashMap<Uuid, String>,
-}
-
-impl Circumstances {
-    async fn read(connection: &mut PgConnection, permit: Uuid) -> Result<Self, Problem> {
-        let case = load_case(connection, permit, Hold::Look).await?;
-        let suppressed = load_suppressed(connection, slice::from_ref(&case)).await?;
-        let notices: Vec<Uuid> = case.rows.iter().map(|row| row.id).collect();
-        let reasons = read_reasons(connection, &notices).await?;
-        Ok(Self { case, suppressed, reasons })
-    }
-
-    fn tell(&self, step: &Step, prospect: Prospect) -> StepOutlook {
-        let Prospect { notice_type, due_on, send_by, row, goes_on, why, stays } = prospect;
-        let row = row.map(|row| &self.case.rows[row]);
-        let (will, why) = match row {
-            None if goes_on.is_some() && self.reaches_nobody(step.class) => {
-                (Will::Nothing, ReasonCode::NoAddress.sentence().to_owned())
-            }
-            Some(row) if stays && goes_on.is_none() => (Will::Nothing, self.with_reason(row, why)),
-            _ => (if goes_on.is_some() { Will::Send } else { Will::Nothing }, why),
-        };
-        let state = row.map(|row| row.state);
-        StepOutlook { notice_type: notice_type.to_string(), due_on, send_by, state, will, why }
-    }
-
-    /// A scan would record that it is not sent.
-    fn reaches_nobody(&self, class: NoticeClass) -> bool {
-        copies(class, &self.case.recipients, |one| self.suppressed.forbids(class, &one.address)).is_empty()
-    }
-
-    fn with_reason(&self, row: &Row, why: String) -> String {
-        use NoticeState as S;
-        match self.reasons.get(&row.id) {
-            Some(reason) if matches!(row.state, S::Superseded | S::Skipped | S::Cancelled | S::Held | S::Failed) => {
-                format!("{}: {reason}", why.trim_end_matches('.'))
-            }
-            _ => why,
-        }
+impl From<StepAhead> for StepOutlook {
+    fn from(step: StepAhead) -> Self {
+        let StepAhead { notice_type, due_on, send_by, notice, goes_on, why } = step;
+        let will = if goes_on.is_some() { Will::Send } else { Will::Nothing };
+        let state = notice.map(|(_, state)| state);
+        Self { notice_type: notice_type.to_string(), due_on, send_by, state, will, why }
     }
 }
 
@@ -190,12 +143,7 @@ pub(super) async fn read_outlook(
 ) -> Result<Answer, Problem> {
     Query::parse(uri.query())?.finish()?;
     let moment = api.moment(&mut db).await?;
-    let circumstances = Circumstances::read(&mut db, id).await?;
-    let case = &circumstances.case;
-    let schedules = load_schedules(&mut *db).await?;
-    let schedule = schedules.get(&case.permit_type).cloned().unwrap_or_default();
-    let prospects = outlook(&case.standing, &schedule, &case.rows, moment.today, api.window.as_ref());
-    let steps = schedule.steps().iter().zip(prospects);
-    let steps = steps.map(|(step, prospect)| circumstances.tell(step, prospect)).collect();
+    let steps = read_ahead(&mut db, id, moment.today, api.window.as_ref()).await?;
+    let steps = steps.into_iter().map(StepOutlook::from).collect();
     Ok(Answer::ok(&Outlook { as_of: moment.today, steps }))
 }

@@ -15,19 +15,17 @@ use super::super::words::Done;
 use super::HERE;
 use super::draft::{errors_of, name_of};
 use crate::domain::notice::NoticeState;
-use crate::domain::outlook::outlook;
 use crate::domain::phase::Phase;
 use crate::domain::role::Role;
-use crate::store::cases::{Hold, load_case};
 use crate::store::history::{PermitChange, list_changes};
 use crate::store::lists::notices::{NoticeFilter, NoticeRow, list_notices};
 use crate::store::lists::permits::{PermitRow, read_permit};
 use crate::store::lists::timeline::{TimelineAttempt, list_attempts};
-use crate::store::permit_types::load_schedules;
 use crate::store::permits::{Term, list_terms};
 use crate::store::{Moment, PgConnection};
 use crate::web::api::permits::view::differences;
 use crate::web::api::problem::Problem;
+use crate::web::prospects::read_ahead;
 
 /// Most notices, attempts and changes that the page shows.
 const SHOWN: i64 = 200;
@@ -147,19 +145,16 @@ async fn read_steps(
     id: Uuid,
     moment: Moment,
 ) -> Result<Vec<Step>, Problem> {
-    let case = load_case(connection, id, Hold::Look).await?;
-    let schedules = load_schedules(&mut *connection).await?;
-    let schedule = schedules.get(&case.permit_type).cloned().unwrap_or_default();
-    let prospects = outlook(&case.standing, &schedule, &case.rows, moment.today, pages.api.window.as_ref());
-    let steps = prospects.into_iter().map(|prospect| Step {
-        state: prospect.row.map(|row| case.rows[row].state),
-        notice: prospect.row.map(|row| case.rows[row].id),
-        is_open: prospect.row.is_none() && prospect.goes_on.is_some_and(|day| day > moment.today),
-        notice_type: prospect.notice_type.to_string(),
-        due_on: prospect.due_on,
-        send_by: prospect.send_by,
-        goes_on: prospect.goes_on,
-        why: prospect.why,
+    let ahead = read_ahead(connection, id, moment.today, pages.api.window.as_ref()).await?;
+    let steps = ahead.into_iter().map(|step| Step {
+        state: step.notice.map(|(_, state)| state),
+        notice: step.notice.map(|(id, _)| id),
+        is_open: step.notice.is_none() && step.goes_on.is_some_and(|day| day > moment.today),
+        notice_type: step.notice_type.to_string(),
+        due_on: step.due_on,
+        send_by: step.send_by,
+        goes_on: step.goes_on,
+        why: step.why,
     });
     Ok(steps.collect())
 }

@@ -64,9 +64,7 @@ impl Running {
 
 /// Does the work of a POST with a key once; without a key, or for other methods, each time.
 pub async fn once(State(api): State<Api>, caller: Caller, request: Request, next: Next) -> Response {
-    // An import streams its body and looks after its key itself.
-    let is_import = path(&request) == format!("{ROOT}/imports");
-    if request.method() != Method::POST || is_import {
+    if !is_for_once(&request) {
         return next.run(request).await;
     }
     match key_of(&caller, &request) {
@@ -74,6 +72,11 @@ pub async fn once(State(api): State<Api>, caller: Caller, request: Request, next
         Ok(Some(key)) => do_once(&api, key, request, next).await.unwrap_or_else(IntoResponse::into_response),
         Err(problem) => problem.into_response(),
     }
+}
+
+/// Whether a key means something here. An import streams its body and looks after its key itself.
+fn is_for_once(request: &Request) -> bool {
+    request.method() == Method::POST && path(request) != format!("{ROOT}/imports")
 }
 
 /// The path as the caller wrote it.
@@ -116,13 +119,36 @@ pub struct Held {
     unit: Unit,
     key: RequestKey,
     now: chrono::DateTime<chrono::Utc>,
-    turn: OwnedMutexGuard<()>,
+    /// Where nobody else keeps it.
+    turn: Option<Turn>,
+}
+
+/// Its turn among the requests with one key of this process.
+pub type Turn = OwnedMutexGuard<()>;
+
+fn still_running() -> Problem {
+    Problem::new(Kind::StillRunning, "the first request with this key still runs")
+}
+
+/// The key that a request waits for before it takes anything that others wait for, too. None for imports, which wait when
+/// their file is there.
+pub fn key_to_wait_for(request: &Request) -> Result<Option<RequestKey>, Problem> {
+    let caller = request.extensions().get::<Caller>().filter(|_| is_for_once(request));
+    caller.map_or(Ok(None), |caller| key_of(caller, request))
+}
+
+/// Waits for the turn of a request: however often it is sent again, only one of them is worked on.
+pub async fn wait_for_turn(api: &Api, key: &RequestKey) -> Result<Turn, Problem> {
+    api.running.wait(key).await.ok_or_else(still_running)
 }
 
 /// Takes a key; waits while another request with it runs.
 pub async fn take(api: &Api, key: RequestKey, sha256: &[u8; 32]) -> Result<Taken, Problem> {
-    let still_running = || Problem::new(Kind::StillRunning, "the first request with this key still runs");
-    let turn = api.running.wait(&key).await.ok_or_else(still_running)?;
+    let turn = wait_for_turn(api, &key).await?;
+    take_in_turn(api, key, sha256, Some(turn)).await
+}
+
+async fn take_in_turn(api: &Api, key: RequestKey, sha256: &[u8; 32], turn: Option<Turn>) -> Result<Taken, Problem> {
     let mut unit = Unit::begin(&api.pool).await?;
     let now = api.moment(unit.connection()).await?.now;
     match take_key(unit.connection(), &key, sha256, now).await? {
@@ -143,7 +169,7 @@ async fn do_once(api: &Api, key: RequestKey, request: Request, next: Next) -> Re
     let whole = Request::from_parts(parts.clone(), body);
     let bytes = body::read(whole, BODY_MAX).await?;
     let sha256 = hash(&parts.uri, &parts.headers, &bytes);
-    let Held { unit, key, now, turn } = match take(api, key, &sha256).await? {
+    let Held { unit, key, now, turn } = match take_in_turn(api, key, &sha256, None).await? {
         Taken::Ours(held) => held,
         Taken::Known(answer) => return Ok(answer),
     };

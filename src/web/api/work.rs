@@ -15,7 +15,9 @@ use tracing::Instrument;
 
 use super::body::{self, BODY_MAX};
 use super::problem::{Kind, Problem};
+use super::repeat::{self, Turn};
 use super::{Api, ROOT};
+use crate::store::idempotency::RequestKey;
 
 /// Requests that are worked on at once; each has at most one connection of the pool at a time. The rest of the pool is
 /// for looking up tokens, and for files.
@@ -49,7 +51,24 @@ pub async fn whole(State(api): State<Api>, request: Request, next: Next) -> Resp
         Ok(bytes) => bytes,
         Err(problem) => return problem.into_response(),
     };
-    in_a_place(&api, next.run(Request::from_parts(parts, Body::from(bytes)))).await
+    let request = Request::from_parts(parts, Body::from(bytes));
+    let turn = match waited(&api, repeat::key_to_wait_for(&request)).await {
+        Ok(turn) => turn,
+        Err(problem) => return problem.into_response(),
+    };
+    let work = next.run(request);
+    in_a_place(&api, async move {
+        let _turn = turn;
+        work.await
+    })
+    .await
+}
+
+async fn waited(api: &Api, key: Result<Option<RequestKey>, Problem>) -> Result<Option<Turn>, Problem> {
+    match key? {
+        Some(key) => repeat::wait_for_turn(api, &key).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Does this work in a task of its own as soon as there is a place, and to its end.

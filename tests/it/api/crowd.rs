@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use fastrand::Rng;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
@@ -76,6 +76,36 @@ async fn who_takes_any_version_is_never_told_that_it_is_stale() {
     assert_eq!(versions.len(), 12, "each answer shows what its own change made");
     let last = api.get(path).await;
     assert_eq!(last.body["custom"].as_object().map(serde_json::Map::len), Some(12), "nothing was lost: {last:?}");
+    api.close().await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_sent_again_and_again_takes_no_places_from_others() {
+    let api = TestApi::open().await;
+    let made = api.create_permit("F-1").await;
+    let mut lock = api.office.pool.begin().await.unwrap();
+    sqlx::query("SELECT FROM permits FOR UPDATE").execute(&mut *lock).await.unwrap();
+    let renewals = (0..20).map(|_| {
+        let request = api.request(Method::POST, &format!("{}/renew", made.path())).header("idempotency-key", "r");
+        send(request.json(&json!({ "expires_on": api.office.in_days(800) })))
+    });
+    let others = async {
+        // One waits for the lock; the rest have had time to come.
+        let waits = "SELECT count(*)::text FROM pg_stat_activity
+                     WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        while api.office.text(waits).await != ["1"] {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let other = tokio::time::timeout(Duration::from_secs(3), api.get("/permits")).await;
+        lock.rollback().await.unwrap();
+        other
+    };
+    let (renewed, other) = join(join_all(renewals.collect::<Vec<_>>()), others).await;
+    assert_eq!(other.expect("an answer while they wait").status, 200);
+    assert!(renewed.iter().all(|answer| answer.status == 200), "{renewed:?}");
+    let replayed = renewed.iter().filter(|answer| answer.header("idempotency-replayed") == "true").count();
+    assert_eq!(replayed, 19);
     api.close().await;
 }
 

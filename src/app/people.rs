@@ -59,25 +59,32 @@ pub async fn first_admin(app: &App<'_>, public_url: &Url) -> Result<Option<Strin
     if !is_nobody(&mut *work).await? {
         return Ok(None);
     }
-    let link = match &app.config.first_admin {
-        Some(admin) => {
-            password::check(&admin.password, &admin.email.to_string())
-                .map_err(|refused| anyhow!("ADMIN_PASSWORD {refused}"))?;
-            let password = admin.password.clone();
-            let hashed = tokio::task::spawn_blocking(move || password::hash(&password));
-            let (user, _) = add_user(&mut work, &admin.email.to_string(), Role::Admin, FIRST_START, now).await?;
-            set_password(&mut *work, user.id, &hashed.await.context("a password could not be hashed")??).await?;
-            tracing::info!("the first administrator was made from ADMIN_EMAIL");
-            None
-        }
-        None => {
-            let secret = Secret::generate()?;
-            insert_link(&mut work, &secret.hash(), None, now).await?;
-            Some(link(public_url, &secret))
-        }
+    let link = if let Some(admin) = &app.config.first_admin {
+        let email = admin.email.to_string();
+        password::check(&admin.password, &email).map_err(|refused| anyhow!("ADMIN_PASSWORD {refused}"))?;
+        let password = admin.password.clone();
+        let hashed = tokio::task::spawn_blocking(move || password::hash(&password));
+        let (user, _) = add_user(&mut work, &email, Role::Admin, FIRST_START, now).await?;
+        set_password(&mut *work, user.id, &hashed.await.context("a password could not be hashed")??).await?;
+        tracing::info!("the first administrator was made from ADMIN_EMAIL");
+        None
+    } else {
+        let secret = Secret::generate()?;
+        insert_link(&mut work, &secret.hash(), None, now).await?;
+        Some(link(public_url, &secret))
     };
     work.commit().await?;
     Ok(link)
+}
+
+/// Makes an administrator with a password of its own; says the password. For an office that nobody else reaches.
+pub async fn set_up(app: &App<'_>, email: &str) -> Result<String> {
+    let now = app.moment(None).await?.now;
+    let password: String = Secret::generate()?.reveal().chars().take(16).collect();
+    let mut connection = app.pool.acquire().await?;
+    let (user, _) = add_user(&mut connection, email, Role::Admin, FIRST_START, now).await?;
+    set_password(&mut *connection, user.id, &password::hash(&password.as_str().into())?).await?;
+    Ok(password)
 }
 
 fn link(public_url: &Url, secret: &Secret) -> String {

@@ -4,7 +4,7 @@
 pub const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// No randomness from the operating system.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the operating system gave no random numbers: {0}")]
 pub struct NoRandomness(getrandom::Error);
 

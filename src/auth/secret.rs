@@ -4,6 +4,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 use super::random::{self, NoRandomness};
+use crate::domain::text::hex;
 
 /// Random characters of a secret: more than 250 bits.
 const LENGTH: usize = 43;
@@ -37,7 +38,7 @@ impl Secret {
     /// Another secret that follows from this one for one purpose, and from which this one cannot be found.
     pub fn derived(&self, purpose: &str) -> String {
         let digest = Sha256::new().chain_update(purpose).chain_update([0]).chain_update(self.reveal()).finalize();
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&digest)
     }
 }
 

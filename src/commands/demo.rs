@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{block_on, dispatch::dispatch_once, say, serve};
 use crate::{
-    app::{App, Database},
+    app::{App, Database, people},
     config::Config,
     domain::{calendar::plus_days, permit::PermitStatus},
     private_postgres::resolve_data_dir,
@@ -26,6 +26,9 @@ use crate::{
     },
     telemetry::metrics,
 };
+
+/// Who may do everything in the demo.
+const ADMIN: &str = "admin@example.org";
 
 /// Starts from nothing each time: what an earlier demo left is removed.
 pub fn run(config: Config) -> Result<ExitCode> {
@@ -62,7 +65,9 @@ async fn show(config: Config, database: &Database) -> Result<ExitCode> {
     let listener = listen(&app.config).await?;
     let url = app.config.public_url(listener.local_addr()?);
     say!("\nThe mails are in {}", mail.display());
-    say!("Open {url}readyz (pages come with a later version; /metrics is there too)");
+    let password = people::set_up(&app, ADMIN).await?;
+    say!("Open {url} and sign in as {ADMIN} with {password}");
+    say!("The API is described at {url}docs");
     say!("Serving until stopped with Ctrl-C.");
     serve::serve(&app, &serve::Roles::default(), Some(listener), &shutdown).await
 }

@@ -35,3 +35,10 @@ pub fn is_unfit(c: char) -> bool {
         || (c as u32) & 0xfffe == 0xfffe
         || matches!(c, '\u{fdd0}'..='\u{fdef}')
 }
+
+/// Bytes as two small letters or digits each.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let pairs = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    pairs.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+}

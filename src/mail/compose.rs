@@ -1,6 +1,6 @@
 //! A notice as the exact bytes that are handed over.
 
-use std::{fmt::Write as _, time::SystemTime};
+use std::time::SystemTime;
 
 use chrono::{DateTime, Datelike, Utc};
 use lettre::{
@@ -19,7 +19,7 @@ use super::{
     text,
     wording::{self, LANGUAGE, NoticeMail},
 };
-use crate::domain::{notice::NoticeKey, recipient::EmailAddress};
+use crate::domain::{notice::NoticeKey, recipient::EmailAddress, text::hex};
 
 /// Longest line of a message, in bytes without its CRLF (RFC 5322, 2.1.1).
 const LINE_MAX: usize = 998;
@@ -198,11 +198,4 @@ pub(super) fn unfit(bytes: &[u8]) -> Option<&'static str> {
         }
     }
     None
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
 }

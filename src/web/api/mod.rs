@@ -1,8 +1,9 @@
 //! The REST API under `/api/v1`.
 //!
-//! Every request passes, from the outside in: its token ([`access`]); a place and a task of its own, so that a caller
-//! who hangs up stops no work ([`work`]); its query parameters ([`query`]); its Idempotency-Key ([`repeat`]); its
-//! handler, in a file named after the resource. Bodies are read by [`fields`], query parameters by [`query`]; errors are [`problem`]s.
+//! Every request passes, from the outside in: its token ([`access`]); its turn among those with one Idempotency-Key; a
+//! place and a task of its own, so that a caller who hangs up stops no work ([`work`]); its query parameters
+//! ([`query`]); its Idempotency-Key ([`repeat`]); its handler, in a file named after the resource. Bodies are read by
+//! [`fields`], query parameters by [`query`]; errors are [`problem`]s.
 
 mod access;
 mod answer;

@@ -10,6 +10,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use sha2::{Digest, Sha256};
 
+use crate::domain::text::hex;
+
 /// A file of ours.
 struct Asset {
     /// Beginning and end of its name.
@@ -36,8 +38,7 @@ const ICON: Asset = Asset {
 
 impl Asset {
     fn path(&self) -> String {
-        let digest = Sha256::digest(self.text);
-        let hash: String = digest[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = hex(&Sha256::digest(self.text)[..6]);
         format!("/assets/{}-{hash}.{}", self.name.0, self.name.1)
     }
 }

@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::Redirect;
 use axum::routing::{get, post};
 use chrono::TimeDelta;
 use url::Url;
@@ -92,6 +93,7 @@ impl Pages {
 /// All pages.
 pub(super) fn router(pages: &Pages) -> Router {
     let guarded = Router::new()
+        .route("/", get(|| async { Redirect::to("/permits") }))
         .route("/sign-out", post(account::sign_out))
         .route("/account", get(account::show))
         .route("/account/password", post(account::change_password))

@@ -19,6 +19,7 @@ use super::frame::{Frame, show_as, shown};
 use super::visit::{Visit, cookie, no_randomness};
 use super::words::Done;
 use crate::auth::Secret;
+use crate::domain::text::hex;
 use crate::store::PgConnection;
 use crate::store::people::attempts::{Counted, count_failure, forget_failures, wait_left};
 use crate::store::people::sessions::begin_session;
@@ -154,7 +155,7 @@ async fn count_try(
 
 /// What stands for an address that was typed: it may be a password typed into the wrong field.
 fn key_of(email: &str) -> String {
-    Sha256::digest(email_key(email)).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(email_key(email)))
 }
 
 /// Where a request comes from. Of a proxy on this machine, what it says about the one before it.

@@ -87,7 +87,7 @@ pub(super) async fn add(State(pages): State<Pages>, user: User, form: Form) -> R
         drop(work);
         let mut page = UsersPage::read(&pages, &user, &mut connection).await?;
         page.errors.push(("email", "There is a user with this email address already.".to_owned()));
-        page.email = form.text("email").to_owned();
+        form.text("email").clone_into(&mut page.email);
         page.frame = page.frame.with_errors(true);
         return Ok(show_as(StatusCode::CONFLICT, &page));
     }

@@ -15,8 +15,10 @@ fn the_demo_shows_the_main_job_and_starts_from_nothing_each_time() {
         let line = demo.wait_for("Open http://");
         let url = line.split_whitespace().nth(1).expect("an address");
         demo.wait_for("Listening on");
-        assert_eq!(get(url), (200, "ok\n".to_owned()));
-        let (_, metrics) = get(&url.replace("readyz", "metrics"));
+        assert!(line.contains(" and sign in as admin@example.org with "), "{line}");
+        assert_eq!(get(&format!("{url}readyz")), (200, "ok\n".to_owned()));
+        assert_eq!((get(url).0, get(&format!("{url}sign-in")).0), (303, 200));
+        let (_, metrics) = get(&format!("{url}metrics"));
         assert!(metrics.contains(r#"permit_notifier_deliveries{channel="email",state="sent"} 13"#), "{metrics}");
         assert!(metrics.contains(r#"permit_notifier_attempts_total{outcome="accepted"} 13"#), "{metrics}");
         assert!(metrics.contains("permit_notifier_notices_claimed_total 12"), "{metrics}");

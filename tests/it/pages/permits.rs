@@ -196,7 +196,7 @@ async fn a_step_is_held_before_it_is_due_and_the_deed_is_recorded() {
     let step = |reason: &'static str| [("notice_type", "expires-30d"), ("action", "hold"), ("reason", reason)];
     refused(&clerk, &format!("{path}/steps"), &step("")).await;
     assert_eq!(clerk.post(&format!("{path}/steps"), &step("The office is closed then.")).await.status, 303);
-    clerk.get(&path).await.shows(&["It is held until somebody releases or cancels it."]);
+    clerk.get(&path).await.shows(&["The office is closed then.", ">held<"]);
     let (by, action): (String, String) =
         sqlx::query_as("SELECT by, action FROM office_log").fetch_one(&api.office.pool).await.expect("one line");
     assert_eq!((by.as_str(), action.as_str()), ("user:clerk@office.example", "hold"));

@@ -45,12 +45,9 @@ impl Browser {
             .stderr(Stdio::null())
             .spawn()
             .expect("chromedriver: apt-get install chromium-driver");
-        let lines = BufReader::new(server.stdout.take().expect("piped")).lines().map_while(Result::ok);
+        let mut lines = BufReader::new(server.stdout.take().expect("piped")).lines().map_while(Result::ok);
         let port = lines
-            .filter_map(|line| {
-                line.split_once("successfully on port ").map(|(_, port)| port.trim_matches('.').to_owned())
-            })
-            .next()
+            .find_map(|line| Some(line.split_once("successfully on port ")?.1.trim_matches('.').to_owned()))
             .expect("a port");
         let mut wanted = DesiredCapabilities::chrome();
         let usual = [
@@ -188,7 +185,7 @@ impl Browser {
     }
 }
 
-/// A text in XPath.
+/// A text as `XPath` has it.
 fn quoted(text: &str) -> String {
     if text.contains('\'') { format!("\"{text}\"") } else { format!("'{text}'") }
 }

@@ -9,6 +9,7 @@ use super::super::shapes::{words, words_or_null};
 use crate::domain::attempt::{Outcome, Phase, Resolution, Transport};
 use crate::domain::delivery::{Channel, DeliveryState};
 use crate::domain::notice::{NoticeClass, NoticeState, ReasonCode};
+use crate::domain::text::hex;
 use crate::store::lists::notices::{AttemptRow, DeliveryRow, NoticeRow};
 
 /// What is owed: one step of the schedule for one permit and one expiry period.
@@ -181,12 +182,4 @@ impl From<AttemptRow> for AttemptView {
             late_result: row.late_result,
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

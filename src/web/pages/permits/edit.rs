@@ -87,7 +87,7 @@ impl EditPage {
     }
 
     /// The same of a contact, counted from 1.
-    fn wrong_of_contact(&self, number: &usize, field: &str) -> Vec<&str> {
+    fn wrong_of_contact(&self, number: impl std::fmt::Display, field: &str) -> Vec<&str> {
         self.wrong(&format!("contact-{number}-{field}")).collect()
     }
 

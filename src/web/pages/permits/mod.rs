@@ -43,5 +43,5 @@ fn rules<'r>(pages: &'r Pages, moment: Moment, user: &'r User) -> ChangeRules<'r
 /// Codes and names of the permit types.
 async fn types(connection: &mut PgConnection) -> Result<Vec<(String, String)>, Problem> {
     let types = crate::store::permit_types::list_permit_types(connection).await?;
-    Ok(types.into_iter().map(|kind| (kind.code.to_string(), kind.name)).collect())
+    Ok(types.into_iter().map(|kind| (kind.code, kind.name)).collect())
 }

@@ -174,7 +174,7 @@ fn events(
         lines: Vec::new(),
         link: None,
     };
-    let changed = changes.into_iter().map(|change| {
+    let edits = changes.into_iter().map(|change| {
         let compared = change.before.as_ref().zip(change.after.as_ref());
         let lines = compared.map(|(before, after)| change_lines(before, after)).unwrap_or_default();
         let what = format!("Permit {}", change.action);
@@ -192,7 +192,7 @@ fn events(
         let link = Some(format!("/notices/{}", attempt.notice_id));
         Event { lines: attempt_lines(&attempt), link, ..event(attempt.started_at, what) }
     });
-    let mut all: Vec<Event> = changed.chain(claimed).chain(tried).collect();
+    let mut all: Vec<Event> = edits.chain(claimed).chain(tried).collect();
     all.sort_by_key(|event| std::cmp::Reverse(event.at));
     all
 }

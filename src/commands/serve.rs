@@ -99,6 +99,9 @@ pub(super) async fn serve(
     let membership = Membership::join(app.member(&roles.text())).await?;
     let alive = CancellationToken::new();
     keep_alive(shutdown, &membership, &alive);
+    if let Some((listener, _)) = &web {
+        invite_first_admin(app, listener.local_addr()?).await?;
+    }
     if roles.has(Role::Scan) {
         start_scans(app, &membership, shutdown).await?;
     }
@@ -107,7 +110,6 @@ pub(super) async fn serve(
     }
     if let Some((listener, metrics)) = web {
         let api = app.api(membership.boot_id(), roles.has(Role::Scan), shutdown)?;
-        invite_first_admin(app, listener.local_addr()?).await?;
         start_web(app, listener, metrics, api, shutdown)?;
     }
     tokio::select! {

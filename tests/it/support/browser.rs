@@ -2,10 +2,15 @@
 
 use std::{
     io::{BufRead, BufReader},
+    os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
+use nix::{
+    sys::signal::{Signal, killpg},
+    unistd::Pid,
+};
 use serde_json::Value;
 use thirtyfour::{ChromiumLikeCapabilities, prelude::*};
 
@@ -20,8 +25,11 @@ pub struct Browser {
 }
 
 impl Drop for Browser {
+    /// The browser is a child of its server's, and would outlive it.
     fn drop(&mut self) {
-        let _ = self.server.kill();
+        if let Ok(group) = i32::try_from(self.server.id()) {
+            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+        }
         let _ = self.server.wait();
     }
 }
@@ -40,6 +48,7 @@ impl Browser {
     async fn start(url: &str, more: &[&str]) -> Self {
         let mut server = Command::new("chromedriver")
             .arg("--port=0")
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -68,11 +77,8 @@ impl Browser {
         Self { driver, server, url: url.to_owned() }
     }
 
-    pub async fn close(mut self) {
-        let driver = self.driver.clone();
-        driver.quit().await.expect("an end");
-        let _ = self.server.kill();
-        let _ = self.server.wait();
+    pub async fn close(self) {
+        self.driver.clone().quit().await.expect("an end");
     }
 
     pub async fn goto(&self, path: &str) {

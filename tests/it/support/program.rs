@@ -123,6 +123,13 @@ impl Running {
         }
     }
 
+    /// A line with this text, of those that came already or the next ones: two tasks of a process say things in any
+    /// order.
+    pub fn find(&mut self, text: &str) -> String {
+        let known = self.seen.iter().find(|line| line.contains(text)).cloned();
+        known.unwrap_or_else(|| self.wait_for(text))
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill(self.pid(), signal).expect("the process is there");
     }

@@ -23,6 +23,15 @@ const EVENTS: [Event; 9] = [
     Event::Suppress,
 ];
 
+/// What a change makes due waits, so that the pass in which the change happens never finds it, however late it looks.
+const WAITS: TimeDelta = TimeDelta::minutes(5);
+
+async fn postbox() -> Postbox {
+    let mut post = Postbox::open().await;
+    post.change_delay = WAITS;
+    post
+}
+
 /// Lets each of `events` happen to a permit of its own whose message stands at `point`. Returns how the copies to
 /// the old addresses ended, in order.
 async fn let_happen(post: &Postbox, events: &[Event], point: Point, reply: Option<Reply>) -> Vec<String> {
@@ -47,6 +56,7 @@ async fn let_happen(post: &Postbox, events: &[Event], point: Point, reply: Optio
     replica.leave().await;
     post.mailer.reply_to_all(None);
     post.check().await;
+    post.clock.advance(WAITS);
     let mut ends = Vec::new();
     for number in 0..events.len() {
         ends.push(post.first_copy_to(&holder(number)).await.end());
@@ -56,7 +66,7 @@ async fn let_happen(post: &Postbox, events: &[Event], point: Point, reply: Optio
 
 #[tokio::test]
 async fn what_changes_before_the_gate_is_not_sent() {
-    let post = Postbox::open().await;
+    let post = postbox().await;
     let ends = let_happen(&post, &EVENTS, Point::Offered, None).await;
     let superseded = ["period_changed", "not_active", "paused", "archived", "address_changed", "period_changed"];
     let expected: Vec<String> = superseded.iter().map(|reason| format!("superseded {reason}")).collect();
@@ -104,7 +114,7 @@ async fn a_mail_says_what_its_permit_type_says_at_the_gate() {
 
 #[tokio::test]
 async fn a_suppressed_statutory_notice_becomes_a_letter() {
-    let post = Postbox::open().await;
+    let post = postbox().await;
     let ends = let_happen(&post, &[Event::Suppress], Point::Offered, None).await;
     assert_eq!(ends, ["suppressed suppressed"]);
     let copies = post.copies().await;
@@ -115,7 +125,7 @@ async fn a_suppressed_statutory_notice_becomes_a_letter() {
 
 #[tokio::test]
 async fn a_step_removed_before_the_gate_is_not_sent() {
-    let post = Postbox::open().await;
+    let post = postbox().await;
     let ends = let_happen(&post, &[Event::RemoveStep], Point::Offered, None).await;
     assert_eq!(ends, ["superseded step_removed"]);
     assert!(post.mailer.ledger().is_empty());
@@ -123,7 +133,7 @@ async fn a_step_removed_before_the_gate_is_not_sent() {
 
 #[tokio::test]
 async fn what_is_accepted_after_the_gate_is_sent_whatever_happened() {
-    let post = Postbox::open().await;
+    let post = postbox().await;
     let ends = let_happen(&post, &EVENTS, Point::BeforeFinal, None).await;
     assert_eq!(ends, ["sent"; 9]);
     post.dispatch().await;
@@ -137,7 +147,7 @@ async fn what_is_accepted_after_the_gate_is_sent_whatever_happened() {
 #[tokio::test]
 async fn what_is_deferred_after_the_gate_ends_as_the_change_says() {
     for reply in [deferred(), not_sent()] {
-        let post = Postbox::open().await;
+        let post = postbox().await;
         let ends = let_happen(&post, &EVENTS, Point::BeforeFinal, Some(reply)).await;
         let superseded = ["period_changed", "not_active", "paused", "archived", "address_changed", "period_changed"];
         let expected: Vec<String> = superseded.iter().map(|reason| format!("superseded {reason}")).collect();
@@ -154,7 +164,7 @@ async fn what_is_deferred_after_the_gate_ends_as_the_change_says() {
 
 #[tokio::test]
 async fn what_is_refused_after_the_gate_fails_unless_nobody_is_there_any_more() {
-    let post = Postbox::open().await;
+    let post = postbox().await;
     let ends = let_happen(&post, &EVENTS, Point::BeforeFinal, Some(rejected())).await;
     let mut expected = ["failed refused"; 9];
     expected[4] = "superseded address_changed";
@@ -166,7 +176,7 @@ async fn what_is_refused_after_the_gate_fails_unless_nobody_is_there_any_more() 
 
 #[tokio::test]
 async fn what_gets_no_reply_is_ambiguous_and_not_sent_again() {
-    let post = Postbox::open().await;
+    let post = postbox().await;
     let ends = let_happen(&post, &EVENTS, Point::BeforeFinal, Some(lost())).await;
     assert_eq!(ends, ["ambiguous"; 9]);
     post.clock.advance(TimeDelta::days(1));
@@ -180,14 +190,14 @@ async fn what_gets_no_reply_is_ambiguous_and_not_sent_again() {
 async fn a_step_removed_after_the_gate_ends_as_the_reply_says() {
     let end_with = [(None, "sent"), (Some(deferred()), "superseded step_removed"), (Some(lost()), "ambiguous")];
     for (reply, expected) in end_with {
-        let post = Postbox::open().await;
+        let post = postbox().await;
         assert_eq!(let_happen(&post, &[Event::RemoveStep], Point::BeforeFinal, reply).await, [expected]);
     }
 }
 
 #[tokio::test]
 async fn a_message_taken_without_a_reply_stays_the_only_one_when_the_date_comes_back() {
-    let post = Postbox::open().await;
+    let post = postbox().await;
     let ends = let_happen(&post, &[Event::ChangeDateAndBack], Point::AfterFinal, Some(Reply::TakeAndLose)).await;
     assert_eq!(ends, ["ambiguous"]);
     post.clock.advance(TimeDelta::days(1));

@@ -9,14 +9,14 @@ pub mod world;
 
 use std::{sync::Arc, time::Duration};
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use permit_notifier::{
     clock::ManualClock,
     config::AmbiguousPolicy,
     dispatch::{DispatchRules, Dispatcher, Member, Membership, Report, TransportReport},
     domain::{calendar::plus_days, permit::PermitTypeCode, window::SendWindow},
     mail::{Mailer, Office},
-    store::{Moment, PgPool, connect, migrate::migrate, permit_types::create_permit_type},
+    store::{Moment, PgPool, changes::ChangeRules, connect, migrate::migrate, permit_types::create_permit_type},
 };
 use sqlx::{Connection, PgConnection};
 use tokio::task::JoinSet;
@@ -35,6 +35,8 @@ pub struct Postbox {
     pub window: Option<SendWindow>,
     pub max_attempts: u32,
     pub lease: Duration,
+    /// How long what a change makes due waits.
+    pub change_delay: TimeDelta,
     pool: PgPool,
 }
 
@@ -78,12 +80,18 @@ impl Postbox {
             window: None,
             max_attempts: 16,
             lease: Duration::from_mins(1),
+            change_delay: TimeDelta::zero(),
             pool,
         }
     }
 
     pub fn moment(&self) -> Moment {
         Moment { now: self.clock.now(), today: self.clock.now().date_naive() }
+    }
+
+    /// What changes by people go by.
+    pub fn change_rules(&self) -> ChangeRules<'static> {
+        ChangeRules { delay: self.change_delay, ..ChangeRules::at(self.moment(), None) }
     }
 
     /// A session of the test's own, to hold locks in.

@@ -139,19 +139,19 @@ impl Postbox {
 
     pub async fn correct(&self, permit: Uuid, edit: impl FnOnce(&mut PermitData) + Send) {
         let mut connection = self.session().await;
-        let rules = ChangeRules::at(self.moment(), None);
+        let rules = self.change_rules();
         changes::correct(&mut connection, permit, None, edit, &rules).await.expect("a correction");
     }
 
     pub async fn renew(&self, permit: Uuid, expires_on: NaiveDate) {
         let mut connection = self.session().await;
-        let rules = ChangeRules::at(self.moment(), None);
+        let rules = self.change_rules();
         changes::renew(&mut connection, permit, None, expires_on, None, &rules).await.expect("a renewal");
     }
 
     pub async fn archive(&self, permit: Uuid) {
         let mut connection = self.session().await;
-        let rules = ChangeRules::at(self.moment(), None);
+        let rules = self.change_rules();
         changes::archive(&mut connection, permit, None, &rules).await.expect("an archived permit");
     }
 
@@ -169,7 +169,6 @@ impl Postbox {
         .expect("a suppression");
     }
 
-    /// Switches `expires-30d` off.
     /// `expires-30d` is switched off.
     pub async fn remove_step(&self) {
         let off = |step: &Step| Step { enabled: step.notice_type.as_str() != "expires-30d", ..step.clone() };
@@ -184,7 +183,7 @@ impl Postbox {
     async fn reschedule(&self, steps: Vec<Step>) {
         let mut connection = self.session().await;
         let schedule = Schedule::new(steps).expect("a schedule");
-        let rules = ChangeRules::at(self.moment(), None);
+        let rules = self.change_rules();
         changes::reschedule(&mut connection, FOOD, &schedule, &rules).await.expect("another schedule");
     }
 

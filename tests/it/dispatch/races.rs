@@ -40,8 +40,10 @@ async fn let_happen(post: &Postbox, events: &[Event], point: Point, reply: Optio
     for (number, _) in events.iter().enumerate() {
         permits.push(post.permit(&holder(number)).await);
         stops.push(post.mailer.stop(&holder(number), point));
+        if let Some(reply) = &reply {
+            post.mailer.reply(&holder(number), reply.clone());
+        }
     }
-    post.mailer.reply_to_all(reply);
     let replica = post.replica(events.len()).await;
     let pass = replica.begin_once();
     for stop in &mut stops {
@@ -54,7 +56,6 @@ async fn let_happen(post: &Postbox, events: &[Event], point: Point, reply: Optio
     let (_, down) = pass.done().await;
     assert!(!down);
     replica.leave().await;
-    post.mailer.reply_to_all(None);
     post.check().await;
     post.clock.advance(WAITS);
     let mut ends = Vec::new();

@@ -40,7 +40,7 @@ pub async fn find_candidates(connection: &mut PgConnection, sight: Sight) -> Res
     .await?;
     let (mut permits, already) = find_unrecorded(&mut transaction, sight).await?;
     transaction.rollback().await?;
-    permits.extend(find_revivable(connection, sight).await?);
+    permits.extend(find_revivable(connection, sight.today).await?);
     permits.extend(find_too_late(connection, sight.today).await?);
     permits.extend(find_resumed(connection, sight).await?);
     permits.sort_unstable();
@@ -87,7 +87,7 @@ async fn find_unrecorded(connection: &mut PgConnection, sight: Sight) -> Result<
 
 /// Permits that may be sent notices and have one of their present period that could be owed again. Until when it
 /// may go depends on the whole schedule, so the last day on which it could go at all decides.
-async fn find_revivable(connection: &mut PgConnection, sight: Sight) -> Result<Vec<Uuid>> {
+pub async fn find_revivable(connection: &mut PgConnection, today: NaiveDate) -> Result<Vec<Uuid>> {
     let permits = sqlx::query_scalar!(
         "SELECT p.id FROM notices n JOIN permits p ON p.id = n.permit_id AND p.expires_on = n.expires_on
          WHERE n.superseded_at IS NOT NULL
@@ -100,7 +100,7 @@ async fn find_revivable(connection: &mut PgConnection, sight: Sight) -> Result<V
                            WHERE s.permit_type = p.permit_type AND s.notice_type = n.notice_type AND s.enabled
                              AND s.offset_days IS NOT NULL
                              AND p.expires_on + greatest(s.offset_days + s.late_by_days, 0) >= $1))",
-        sight.today,
+        today,
     );
     Ok(permits.fetch_all(connection).await?)
 }

@@ -96,7 +96,7 @@ async fn a_newer_database_that_this_program_may_still_use_is_left_as_it_is() {
 }
 
 /// Rows as an office has them, by the migration after which they can be written.
-const SAMPLES: [(i64, &str); 18] = [
+const SAMPLES: [(i64, &str); 19] = [
     (
         20_261_129_100_000,
         "INSERT INTO permit_types (code, name, created_at, updated_at) VALUES ('food', 'Food', now(), now());
@@ -203,6 +203,7 @@ const SAMPLES: [(i64, &str); 18] = [
          VALUES (gen_random_uuid(), now(), 'user:ada@office.example', 'added', 'user', 'bo@office.example')",
     ),
     (20_261_129_103_100, "UPDATE permits SET holder_name = 'Ada Byron'"),
+    (20_261_129_104_000, "UPDATE deliveries SET last_error = 'none' WHERE state = 'pending'"),
 ];
 
 #[tokio::test]

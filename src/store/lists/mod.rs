@@ -1,11 +1,14 @@
 //! What people and programs look at: rows as they are shown, page by page, in the order of a key.
 
+pub mod counts;
 pub mod notices;
 pub mod pages;
 pub mod permit_types;
 pub mod permits;
+pub mod problems;
 pub mod scans;
 pub mod timeline;
+pub mod upcoming;
 
 use sqlx::{Postgres, QueryBuilder};
 

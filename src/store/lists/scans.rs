@@ -50,3 +50,71 @@ pub async fn read_scan(connection: &mut PgConnection, id: Uuid) -> Result<ScanRo
     );
     scan.fetch_optional(connection).await?.ok_or(StoreError::NotFound("scan"))
 }
+
+/// The tries for one expected time, in order.
+pub async fn list_tries(connection: &mut PgConnection, scheduled_for: DateTime<Utc>) -> Result<Vec<ScanRow>> {
+    let scans = sqlx::query_as!(
+        ScanRow,
+        "SELECT id, scheduled_for, trigger, as_of, started_at, finished_at, outcome, lock, claimed, already_claimed,
+                revived, superseded, skipped, held, error
+         FROM scans WHERE scheduled_for = $1 ORDER BY id LIMIT 100",
+        scheduled_for,
+    );
+    Ok(scans.fetch_all(connection).await?)
+}
+
+/// The scan that completed last.
+pub async fn last_completed(connection: &mut PgConnection) -> Result<Option<ScanRow>> {
+    let scan = sqlx::query_as!(
+        ScanRow,
+        "SELECT id, scheduled_for, trigger, as_of, started_at, finished_at, outcome, lock, claimed, already_claimed,
+                revived, superseded, skipped, held, error
+         FROM scans WHERE outcome = 'completed' ORDER BY started_at DESC LIMIT 1"
+    );
+    Ok(scan.fetch_optional(connection).await?)
+}
+
+/// A scan that met the times that were expected up to its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meeting {
+    pub id: Uuid,
+    pub started_at: DateTime<Utc>,
+    pub finished_at: DateTime<Utc>,
+}
+
+/// Scans that completed and began from `from` to `to`, in order, each for its own day: those that meet expected times.
+pub async fn list_meetings(
+    connection: &mut PgConnection,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+) -> Result<Vec<Meeting>> {
+    let meetings = sqlx::query_as!(
+        Meeting,
+        r#"SELECT id, started_at, finished_at AS "finished_at!" FROM scans
+           WHERE outcome = 'completed' AND own_day AND started_at BETWEEN $1 AND $2 ORDER BY started_at LIMIT 1000"#,
+        from,
+        to,
+    );
+    Ok(meetings.fetch_all(connection).await?)
+}
+
+/// Since when the times of this schedule are expected; `None` when no process has scanned by it yet.
+pub async fn expected_since(
+    connection: &mut PgConnection,
+    schedule: &str,
+    zone: &str,
+) -> Result<Option<DateTime<Utc>>> {
+    let since = sqlx::query_scalar!(
+        "SELECT since FROM (SELECT schedule, zone, since FROM scan_schedules ORDER BY id DESC LIMIT 1) present
+         WHERE schedule = $1 AND zone = $2",
+        schedule,
+        zone,
+    );
+    Ok(since.fetch_optional(connection).await?)
+}
+
+/// The scan that runs at this moment, if one does.
+pub async fn running_scan(connection: &mut PgConnection) -> Result<Option<Uuid>> {
+    let id = sqlx::query_scalar!("SELECT id FROM scans WHERE outcome = 'running' ORDER BY id DESC LIMIT 1");
+    Ok(id.fetch_optional(connection).await?)
+}

@@ -22,7 +22,7 @@ pub mod problem;
 pub(in crate::web) mod query;
 pub(in crate::web) mod rate;
 mod repeat;
-mod scans;
+pub(in crate::web) mod scans;
 mod session;
 mod shapes;
 mod suppressions;

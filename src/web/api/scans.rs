@@ -121,16 +121,21 @@ async fn begin(
     OptionalJson(body): OptionalJson,
 ) -> Result<Answer, Problem> {
     read_object(body, |_| Some(()))?;
-    let id = api.scans.begin().await.map_err(|refused| match refused {
+    let id = begin_scan(&api).await?;
+    let view = ScanView::from(read_scan(&mut db, id).await?);
+    Ok(Answer::new(StatusCode::ACCEPTED, &view).header(axum::http::header::LOCATION, &format!("{ROOT}/scans/{id}")))
+}
+
+/// Begins a scan; says its id.
+pub(in crate::web) async fn begin_scan(api: &Api) -> Result<Uuid, Problem> {
+    api.scans.begin().await.map_err(|refused| match refused {
         ScanRefused::Running => Problem::new(Kind::StillRunning, "a scan runs already; wait for its end"),
         ScanRefused::NotHere => {
             Problem::new(Kind::WrongState, "this process does not scan; ask one with the scan role")
                 .with("state", "no_scan_role")
         }
         ScanRefused::Store(error) => error.into(),
-    })?;
-    let view = ScanView::from(read_scan(&mut db, id).await?);
-    Ok(Answer::new(StatusCode::ACCEPTED, &view).header(axum::http::header::LOCATION, &format!("{ROOT}/scans/{id}")))
+    })
 }
 
 /// Body of a preview.

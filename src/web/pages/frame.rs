@@ -33,7 +33,15 @@ const fn place(path: &'static str, name: &'static str, role: Role) -> Place {
 }
 
 /// The navigation, in order.
-const PLACES: &[Place] = &[place("/permits", "Permits", Role::Viewer), place("/users", "Users", Role::Admin)];
+const PLACES: &[Place] = &[
+    place("/", "Today", Role::Viewer),
+    place("/upcoming", "Upcoming", Role::Viewer),
+    place("/permits", "Permits", Role::Viewer),
+    place("/problems", "Problems", Role::Viewer),
+    place("/notices", "Notices", Role::Viewer),
+    place("/scans", "Scans", Role::Viewer),
+    place("/users", "Users", Role::Admin),
+];
 
 /// What stands around a page.
 #[derive(Debug, Clone)]

@@ -7,13 +7,20 @@
 mod access;
 mod account;
 mod assets;
+mod chart;
 mod faults;
 mod form;
 mod frame;
 mod listing;
+mod notices;
 mod passwords;
 mod permits;
+mod problems;
+mod scans;
+mod shown;
 mod sign_in;
+mod today;
+mod upcoming;
 mod users;
 mod visit;
 mod when;
@@ -25,7 +32,6 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::response::Redirect;
 use axum::routing::{get, post};
 use chrono::TimeDelta;
 use url::Url;
@@ -60,6 +66,7 @@ pub struct Pages(Arc<Inner>);
 pub struct Inner {
     parts: PagesParts,
     passwords: passwords::Passwords,
+    weeks: today::Weeks,
 }
 
 impl Deref for Pages {
@@ -81,7 +88,7 @@ impl Deref for Inner {
 impl Pages {
     /// The pages over these parts.
     pub fn new(parts: PagesParts) -> Self {
-        Self(Arc::new(Inner { parts, passwords: passwords::Passwords::default() }))
+        Self(Arc::new(Inner { parts, passwords: passwords::Passwords::default(), weeks: today::Weeks::default() }))
     }
 
     /// Whether browsers reach us by https only.
@@ -93,7 +100,7 @@ impl Pages {
 /// All pages.
 pub(super) fn router(pages: &Pages) -> Router {
     let guarded = Router::new()
-        .route("/", get(|| async { Redirect::to("/permits") }))
+        .route("/", get(today::show))
         .route("/sign-out", post(account::sign_out))
         .route("/account", get(account::show))
         .route("/account/password", post(account::change_password))
@@ -104,6 +111,10 @@ pub(super) fn router(pages: &Pages) -> Router {
         .route("/users/{id}/disable", post(users::disable))
         .route("/users/{id}/enable", post(users::enable))
         .merge(permits::routes())
+        .merge(upcoming::routes())
+        .merge(problems::routes())
+        .merge(notices::routes())
+        .merge(scans::routes())
         .layer(from_fn_with_state(pages.clone(), access::check));
     let open = Router::new()
         .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))

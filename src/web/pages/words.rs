@@ -44,6 +44,17 @@ said! {
     PermitRestored = "permit-restored", "The permit is back, and with it what is owed of it.";
     StepHeld = "step-held", "The notice of that step is held until somebody releases or cancels it.";
     StepSkipped = "step-skipped", "The notice of that step will not be sent.";
+    Retried = "retried", "It goes again.";
+    NoticeCancelled = "notice-cancelled", "The notice will not be sent.";
+    NoticeHeld = "notice-held", "The notice is held until somebody releases or cancels it.";
+    NoticeReleased = "notice-released", "The notice is released: it goes if it is still owed and in time.";
+    Resolved = "resolved", "What you found out is recorded.";
+    CopyAdded = "copy-added", "One more copy is recorded.";
+    LetterPosted = "letter-posted", "The letter is recorded as posted.";
+    ManyDone = "many-done", "It is done with all that were ticked.";
+    HeldReleased = "held-released", "What was held is released: each goes if it is still owed and in time.";
+    HeldCancelled = "held-cancelled", "What was held is cancelled.";
+    ScanBegun = "scan-begun", "A scan has begun.";
 }
 
 impl Said {

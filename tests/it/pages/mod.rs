@@ -1,5 +1,9 @@
 //! The office's pages over HTTP: who may see what, and what each does.
 
+mod notices;
 mod permits;
+mod problems;
 mod sign_in;
+mod today;
+mod upcoming;
 mod users;

@@ -53,6 +53,8 @@ pub struct Options {
     pub uploads: UploadLimits,
     /// More pending notices than this of one import are held; 0 for no limit.
     pub claim_limit: u64,
+    /// Mail may go only then.
+    pub window: Option<&'static str>,
     /// Where people reach the pages, unless it is where they are served.
     pub public_url: Option<String>,
 }
@@ -114,12 +116,15 @@ impl TestApi {
 
     pub async fn with(options: Options) -> Self {
         let per_minute = options.per_minute;
-        let office = TestOffice::new().await;
+        let mut office = TestOffice::new().await;
+        if let Some(window) = options.window {
+            office.set_window(window);
+        }
         let parts = ApiParts {
             pool: office.pool.clone(),
             clock: office.clock.clone(),
             zone: office.rules.zone,
-            window: None,
+            window: office.rules.window.clone(),
             claim_limit: 0,
             mails: Arc::new(OfficeMails),
             scans: Arc::new(OfficeScans(Asked::new(office.rules.clone(), Shutdown::new()))),
@@ -128,7 +133,7 @@ impl TestApi {
                 pool: office.pool.clone(),
                 clock: office.clock.clone(),
                 zone: office.rules.zone,
-                window: None,
+                window: office.rules.window.clone(),
                 claim_limit: options.claim_limit,
             }),
             uploads: options.uploads,

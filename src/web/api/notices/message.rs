@@ -59,7 +59,12 @@ pub(super) async fn of_delivery(Id(id): Id, mut db: Db, OriginalUri(uri): Origin
     message(&mut db, id, number).await
 }
 
-async fn message(connection: &mut PgConnection, delivery: Uuid, number: Option<i32>) -> Result<Response, Problem> {
+/// The bytes of an attempt, or of the last one.
+pub(in crate::web) async fn message(
+    connection: &mut PgConnection,
+    delivery: Uuid,
+    number: Option<i32>,
+) -> Result<Response, Problem> {
     let bytes = read_message(connection, delivery, number).await?;
     // A browser that is led here must not show as a page what others have written.
     let headers = [(header::CONTENT_TYPE, "message/rfc822"), (header::CONTENT_DISPOSITION, "attachment")];

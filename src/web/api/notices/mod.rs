@@ -1,8 +1,8 @@
 //! `/notices`: what was, is and will be sent, what can be done about it, and the very bytes.
 
-mod action;
+pub(in crate::web) mod action;
 mod many;
-mod message;
+pub(in crate::web) mod message;
 mod preview;
 mod view;
 
@@ -25,6 +25,7 @@ use super::session::Db;
 use super::shapes::{Id, words};
 use crate::domain::notice::NoticeState;
 use crate::store::PgConnection;
+use crate::store::actions::ActionRules;
 use crate::store::lists::notices::{NoticeFilter, list_notices, read_notice};
 use crate::store::unit;
 pub(super) use action::Nothing;
@@ -71,7 +72,7 @@ struct Filters {
     cursor: Option<String>,
 }
 
-fn read_filter(query: &mut Query) -> Result<NoticeFilter, Problem> {
+pub(in crate::web) fn read_filter(query: &mut Query) -> Result<NoticeFilter, Problem> {
     Ok(NoticeFilter {
         state: query.parsed("state")?,
         permit_id: query.parsed("permit_id")?,
@@ -115,22 +116,34 @@ pub(super) async fn shown(connection: &mut PgConnection, id: Uuid) -> Result<Ans
     Ok(Answer::ok(&NoticeView::whole(read_notice(connection, id).await?)))
 }
 
-/// Does what is wanted of one notice, and shows it. The state is looked at before the body.
+/// Does what is wanted of one notice, and shows it.
 async fn act(api: &Api, caller: &Caller, db: &mut Db, id: Uuid, verb: Verb, body: Value) -> Result<Answer, Problem> {
     let rules = api.action_rules(api.moment(db).await?);
+    settle(db, id, verb, body, &caller.by, &rules).await?;
+    shown(db, id).await
+}
+
+/// Does what is wanted of one notice. The state is looked at before the body.
+pub(in crate::web) async fn settle(
+    connection: &mut PgConnection,
+    id: Uuid,
+    verb: Verb,
+    body: Value,
+    by: &str,
+    rules: &ActionRules<'_>,
+) -> Result<(), Problem> {
     let action = match Action::of(verb, body) {
         Ok(action) => action,
         Err(fault) => {
             let plain = Action::plain(verb, rules.moment.today);
-            let mut trial = unit::begin(db).await?;
-            let tried = plain.perform(&mut trial, id, &caller.by, &rules).await;
+            let mut trial = unit::begin(connection).await?;
+            let tried = plain.perform(&mut trial, id, by, rules).await;
             drop(trial);
             let refused = tried.err().map(Problem::from).filter(|problem| problem.kind() != Kind::ValidationFailed);
             return Err(refused.unwrap_or(fault));
         }
     };
-    action.perform(db, id, &caller.by, &rules).await?;
-    shown(db, id).await
+    Ok(action.perform(connection, id, by, rules).await?)
 }
 
 macro_rules! action {

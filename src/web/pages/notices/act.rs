@@ -1,0 +1,148 @@
+//! What people do with notices, on whatever page: the same as over the API, and written down.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::super::Pages;
+use super::super::access::User;
+use super::super::form::Form;
+use super::super::words::Said;
+use super::show_refused;
+use crate::store::lists::notices::{NoticeRow, read_notice};
+use crate::store::office_log::{Deed, Subject, record};
+use crate::store::{Moment, PgConnection, unit};
+use crate::web::api::notices::action::Verb;
+use crate::web::api::notices::settle;
+use crate::web::api::problem::{Kind, Problem};
+
+/// The page of a notice that somebody acts on leads back to where they came from.
+const BACK: [&str; 3] = ["/problems", "/notices", "/upcoming"];
+
+/// The fields that actions take.
+const FIELDS: [&str; 6] = ["reason", "outcome", "delivery_id", "recipient", "posted_on", "tracking"];
+
+/// What an action takes, from a form in which an empty field says nothing.
+fn body_of(verb: Verb, form: &Form) -> Value {
+    let takes: &[&str] = match verb {
+        Verb::Retry => &[],
+        Verb::Cancel | Verb::Hold | Verb::Release => &["reason"],
+        Verb::Resolve => &["reason", "outcome", "delivery_id"],
+        Verb::Copies => &["reason", "recipient"],
+        Verb::Posted => &["delivery_id", "posted_on", "tracking"],
+    };
+    let given = FIELDS.into_iter().filter(|name| takes.contains(name) && !form.text(name).is_empty());
+    Value::Object(given.map(|name| (name.to_owned(), Value::from(form.text(name)))).collect::<Map<_, _>>())
+}
+
+/// Does it in a transaction with the line that says who did it.
+pub async fn do_with(
+    connection: &mut PgConnection,
+    pages: &Pages,
+    user: &User,
+    moment: Moment,
+    (id, verb): (Uuid, Verb),
+    form: &Form,
+) -> Result<(), Problem> {
+    let mut work = unit::begin(connection).await?;
+    let before = read_notice(&mut work, id).await?;
+    let body = body_of(verb, form);
+    let rules = pages.api.action_rules(moment);
+    settle(&mut work, id, verb, body.clone(), &user.by, &rules).await?;
+    let after = read_notice(&mut work, id).await?;
+    let label = label_of(&after);
+    let said = match body {
+        Value::Object(said) if !said.is_empty() => Some(said),
+        _ => None,
+    };
+    let deed = Deed {
+        by: &user.by,
+        action: verb.as_str(),
+        subject: Subject::Notice,
+        subject_id: Some(id),
+        label: &label,
+        before: Some(json!({ "state": before.state })),
+        after: Some(json!({ "state": after.state, "said": said })),
+    };
+    record(&mut *work, deed, moment.now).await?;
+    work.commit().await.map_err(Problem::from)
+}
+
+/// How people call a notice.
+pub fn label_of(notice: &NoticeRow) -> String {
+    format!("{} {}", notice.permit_number, notice.notice_type)
+}
+
+/// What a page says when it is done.
+pub fn said(verb: Verb) -> Said {
+    match verb {
+        Verb::Retry => Said::Retried,
+        Verb::Cancel => Said::NoticeCancelled,
+        Verb::Hold => Said::NoticeHeld,
+        Verb::Release => Said::NoticeReleased,
+        Verb::Resolve => Said::Resolved,
+        Verb::Copies => Said::CopyAdded,
+        Verb::Posted => Said::LetterPosted,
+    }
+}
+
+/// Where the form was, if it is one of the pages that lead here.
+pub fn back(form: &Form, usual: String) -> String {
+    let back = form.text("back");
+    let is_ours = BACK
+        .iter()
+        .any(|page| back.strip_prefix(page).is_some_and(|rest| rest.is_empty() || rest.starts_with(['?', '/'])));
+    let is_plain = !back.chars().any(|c| c.is_control() || c == '\\' || c == '#');
+    if is_ours && is_plain { back.to_owned() } else { usual }
+}
+
+/// Whether a person can do something about it on the page, so that it is shown there.
+pub fn is_about_it(problem: &Problem) -> bool {
+    matches!(problem.kind(), Kind::WrongState | Kind::BeingSent | Kind::ValidationFailed)
+}
+
+/// `POST /notices/{id}/{verb}`.
+pub(super) async fn act(
+    State(pages): State<Pages>,
+    user: User,
+    Path((id, verb)): Path<(Uuid, String)>,
+    form: Form,
+) -> Result<Response, Problem> {
+    let verb: Verb = verb.parse().map_err(|_| Problem::new(Kind::NotFound, "there is no such action"))?;
+    let mut connection = pages.api.connection().await?;
+    let moment = pages.api.moment(&mut connection).await?;
+    match do_with(&mut connection, &pages, &user, moment, (id, verb), &form).await {
+        Ok(()) => Ok(said(verb).at(&back(&form, format!("/notices/{id}")))),
+        Err(problem) if is_about_it(&problem) => {
+            show_refused(&pages, &user, &mut connection, (id, verb), &form, &problem).await
+        }
+        Err(problem) => Err(problem),
+    }
+}
+
+/// What is wrong, as pairs of a place on the page and a sentence.
+pub fn sentences(verb: Verb, problem: &Problem) -> Vec<(String, String)> {
+    if problem.errors().is_empty() {
+        return vec![("actions".to_owned(), sentence(problem.detail()))];
+    }
+    let errors = problem.errors().iter().map(|error| {
+        let field = error.pointer.trim_start_matches('/');
+        let name = match field {
+            "posted_on" => "The day of posting",
+            "tracking" => "The tracking number",
+            "recipient" => "The address",
+            "outcome" => "What was found out",
+            _ => "The reason",
+        };
+        (format!("{verb}-{field}"), format!("{name} {}.", error.detail.trim_end_matches('.')))
+    });
+    errors.collect()
+}
+
+/// With a capital letter and a full stop.
+fn sentence(text: &str) -> String {
+    let mut chars = text.trim_end_matches('.').chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", chars.as_str())
+}

@@ -1,0 +1,123 @@
+//! The same with many notices at once: those that are ticked, or all that were held together.
+
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::super::Pages;
+use super::super::access::User;
+use super::super::form::Form;
+use super::super::notices::act::{back, do_with, is_about_it, sentences};
+use super::super::words::Said;
+use super::{Refused, show_refused};
+use crate::store::actions::{HeldBy, release_held};
+use crate::store::lists::notices::{in_order_of_permits, read_notice};
+use crate::store::office_log::{Deed, Subject, record};
+use crate::store::{PgConnection, unit};
+use crate::web::api::notices::action::Verb;
+use crate::web::api::problem::{Kind, Problem};
+
+/// Most notices of one request.
+const MANY: usize = 200;
+
+/// `POST /problems/actions`: each ticked notice is done or not by itself; the page says which were not.
+pub(super) async fn act_many(State(pages): State<Pages>, user: User, form: Form) -> Result<Response, Problem> {
+    let back = back(&form, "/problems".to_owned());
+    let mut connection = pages.api.connection().await?;
+    let verb = form.text("action").parse::<Verb>().ok();
+    // What the others take belongs to one notice alone.
+    let verb = verb.filter(|verb| matches!(verb, Verb::Retry | Verb::Cancel | Verb::Release));
+    let verb = verb.ok_or_else(|| Problem::new(Kind::NotFound, "there is no such action for many"))?;
+    let mut ids: Vec<Uuid> = form.all("notice").filter_map(|id| id.parse().ok()).collect();
+    ids.truncate(MANY);
+    let refused = |errors| Refused { errors, reason: form.text("reason").to_owned() };
+    let unprocessable = Kind::ValidationFailed.status();
+    if ids.is_empty() {
+        let errors = vec![("main".to_owned(), "Tick the notices that are meant.".to_owned())];
+        return show_refused(&pages, &user, &mut connection, &back, unprocessable, refused(errors)).await;
+    }
+    if verb == Verb::Cancel && form.text("reason").is_empty() {
+        let errors = vec![(form.text("field").to_owned(), "Give the reason.".to_owned())];
+        return show_refused(&pages, &user, &mut connection, &back, unprocessable, refused(errors)).await;
+    }
+    let moment = pages.api.moment(&mut connection).await?;
+    let mut errors = Vec::new();
+    for id in in_order_of_permits(&mut connection, &ids).await? {
+        match do_with(&mut connection, &pages, &user, moment, (id, verb), &form).await {
+            Ok(()) => {}
+            Err(problem) if is_about_it(&problem) => {
+                let name = name_of(&mut connection, id).await?;
+                let why = sentences(verb, &problem).into_iter().map(|(_, sentence)| sentence);
+                errors.push(("main".to_owned(), format!("{name}: {}", why.collect::<Vec<_>>().join(" "))));
+            }
+            Err(problem) => return Err(problem),
+        }
+    }
+    if errors.is_empty() {
+        return Ok(Said::ManyDone.at(&back));
+    }
+    show_refused(&pages, &user, &mut connection, &back, Kind::WrongState.status(), refused(errors)).await
+}
+
+async fn name_of(connection: &mut PgConnection, id: Uuid) -> Result<String, Problem> {
+    Ok(super::super::notices::act::label_of(&read_notice(connection, id).await?))
+}
+
+/// `POST /problems/held`: releases or cancels what a scan or an import held, or what is held because the memory went
+/// back.
+pub(super) async fn settle_held(State(pages): State<Pages>, user: User, form: Form) -> Result<Response, Problem> {
+    let back = back(&form, "/problems?kind=held".to_owned());
+    let mut connection = pages.api.connection().await?;
+    let (held_by, subject, id) = held_by(&form)?;
+    let cancels = match form.text("action") {
+        "release" => false,
+        "cancel" => true,
+        _ => return Err(Problem::new(Kind::NotFound, "there is no such action for many")),
+    };
+    let moment = pages.api.moment(&mut connection).await?;
+    let rules = pages.api.action_rules(moment);
+    let reason = form.text("reason");
+    let mut work = unit::begin(&mut connection).await?;
+    let done = release_held(&mut work, held_by, cancels, reason, &rules, |_| {}).await.map_err(Problem::from);
+    let done = match done {
+        Ok(done) => done,
+        Err(problem) if is_about_it(&problem) => {
+            drop(work);
+            let field = format!("reason-{}", form.text("field"));
+            let verb = if cancels { Verb::Cancel } else { Verb::Release };
+            let errors = sentences(verb, &problem).into_iter().map(|(_, sentence)| (field.clone(), sentence)).collect();
+            let refused = Refused { errors, reason: reason.to_owned() };
+            return show_refused(&pages, &user, &mut connection, &back, problem.kind().status(), refused).await;
+        }
+        Err(problem) => return Err(problem),
+    };
+    let label = match held_by {
+        HeldBy::Scan(id) => format!("held by scan {id}"),
+        HeldBy::Import(id) => format!("held by import {id}"),
+        HeldBy::Restored => "held because the memory went back".to_owned(),
+    };
+    let deed = Deed {
+        by: &user.by,
+        action: if cancels { "held-cancelled" } else { "held-released" },
+        subject,
+        subject_id: id,
+        label: &label,
+        before: None,
+        after: Some(json!({ "reason": reason, "counts": done })),
+    };
+    record(&mut *work, deed, moment.now).await?;
+    work.commit().await.map_err(Problem::from)?;
+    Ok(if cancels { Said::HeldCancelled } else { Said::HeldReleased }.at(&back))
+}
+
+/// What the form names.
+fn held_by(form: &Form) -> Result<(HeldBy, Subject, Option<Uuid>), Problem> {
+    let id = |name| form.text(name).parse::<Uuid>().ok();
+    match (id("scan"), id("import"), form.text("restored")) {
+        (Some(scan), None, "") => Ok((HeldBy::Scan(scan), Subject::Scan, Some(scan))),
+        (None, Some(import), "") => Ok((HeldBy::Import(import), Subject::Import, Some(import))),
+        (None, None, "yes") => Ok((HeldBy::Restored, Subject::Notice, None)),
+        _ => Err(Problem::new(Kind::Malformed, "the form does not say whose held notices are meant")),
+    }
+}

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::{
     clock::Clock,
     domain::{calendar::day_in, export::ExportFormat, window::SendWindow},
-    files::{ImportError, ImportOptions, ImportRules, Input, OptionError, export, import},
+    files::{ImportError, ImportOptions, ImportRules, Input, OptionError, export, import, look::look},
     store::{Moment, PgPool, StoreError, clock::database_now, lists::permits::PermitFilter},
     web::api::files::{Chunks, Files, ImportRefused, ImportWords, Uploaded},
 };
@@ -71,6 +71,16 @@ impl Files for OfficeFiles {
         Box::pin(self.import_upload(upload, words, by))
     }
 
+    fn look<'a>(&'a self, upload: Uploaded, words: &'a ImportWords) -> BoxFuture<'a, Result<Value, ImportRefused>> {
+        Box::pin(async move {
+            let options = options(words)?;
+            let input = Input::Open(upload.file, PathBuf::from(upload.name));
+            let looked = tokio::task::spawn_blocking(move || look(input, &options)).await;
+            let look = looked.map_err(|_| ImportRefused::Fault)?.map_err(|error| refused(error.into()))?;
+            Ok(serde_json::to_value(&look).unwrap_or_default())
+        })
+    }
+
     fn rejected(&self, import: Uuid) -> BoxFuture<'_, Result<Chunks, StoreError>> {
         Box::pin(export::rejected_rows(self.pool.clone(), import))
     }
@@ -88,6 +98,7 @@ impl Files for OfficeFiles {
 fn options(words: &ImportWords) -> Result<ImportOptions, ImportRefused> {
     let ImportWords { map, status, permit_type, date_format, keep_good_rows, .. } = words;
     let read = ImportOptions::parse(map, status, permit_type.as_deref(), date_format.as_deref(), *keep_good_rows);
+    let read = read.and_then(|options| options.leaving_out(&words.leave_out));
     read.map_err(|error: OptionError| ImportRefused::Option {
         parameter: as_parameter(error.option()),
         why: in_parameters(&error.to_string()),

@@ -12,6 +12,7 @@ use crate::{
     config::Config,
     store::{
         actions::{ActionRules, HeldBy, release_held},
+        changes::COMMAND,
         connect::{Purpose, connect},
     },
 };
@@ -55,7 +56,7 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     };
     let mut connection = connect(&database.direct_url, Purpose::Bulk).await?;
     let (held_by, cancel) = (arguments.held_by(), arguments.cancel);
-    let work = release_held(&mut connection, held_by, cancel, &arguments.reason, &rules, |at| {
+    let work = release_held(&mut connection, held_by, cancel, &arguments.reason, COMMAND, &rules, |at| {
         if at.done < at.total {
             eprintln!("{} of {} notices done", at.done, at.total);
         }

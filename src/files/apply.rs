@@ -218,7 +218,7 @@ impl Import<'_> {
 
     /// Records what committed nothing.
     async fn record(&self, connection: &mut PgConnection, report: &ImportReport) -> Result<(), ImportError> {
-        let began = Beginning { at: self.rules.moment.now, by_database: self.began };
+        let began = Beginning { by: self.rules.by, at: self.rules.moment.now, by_database: self.began };
         let report = serde_json::to_value(report).unwrap_or_default();
         let dry_run = self.rules.dry_run;
         Ok(imports::record_uncommitted(connection, self.id, self.file(), dry_run, began, &report).await?)

@@ -35,6 +35,12 @@ impl DateFormat {
     }
 }
 
+/// The formats that are guessed, each with a date written in it.
+pub(super) fn usual() -> impl Iterator<Item = (&'static str, String)> {
+    let example = NaiveDate::from_ymd_opt(2027, 3, 25).unwrap_or_default();
+    GUESSES.iter().map(move |&(format, _)| (format, example.format(format).to_string()))
+}
+
 impl std::fmt::Display for DateFormat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)

@@ -36,27 +36,11 @@ pub(super) struct Mapping {
 impl Mapping {
     /// Finds a column for every field that has one, and refuses the file if a needed one has none.
     pub fn resolve(header: &[String], options: &ImportOptions) -> Result<Self, FileFault> {
-        let squashed: Vec<String> = header.iter().map(|name| squash(name)).collect();
-        let mut mapping = Self {
-            header: header.to_vec(),
-            places: [None; Field::ALL.len()],
-            after_street: [None; AFTER_STREET.len()],
-        };
-        for choice in options.map() {
-            mapping.places[choice.field as usize] = Some(chosen(header, &squashed, choice.field, &choice.column)?);
+        let (mapping, fault) = Self::find(header, options);
+        if let Some(fault) = fault {
+            return Err(fault);
         }
-        for &field in Field::ALL {
-            if mapping.place(field).is_none() && mapping.may_guess(field, &squashed, options) {
-                mapping.guess(field, &squashed)?;
-            }
-        }
-        if !options.map().iter().any(|choice| choice.field == Field::SiteAddress) {
-            mapping.guess_after_street(&squashed);
-        }
-        let needed = [Field::PermitNumber, Field::PermitType, Field::HolderName, Field::ExpiresOn];
-        let given = |field| field == Field::PermitType && options.permit_type().is_some();
-        let missing: Vec<Field> =
-            needed.into_iter().filter(|&field| mapping.place(field).is_none() && !given(field)).collect();
+        let missing: Vec<Field> = Self::needed(options).filter(|&field| mapping.place(field).is_none()).collect();
         if missing.is_empty() {
             Ok(mapping)
         } else {
@@ -64,10 +48,48 @@ impl Mapping {
         }
     }
 
+    /// The fields without which there is no permit.
+    pub fn needed(options: &ImportOptions) -> impl Iterator<Item = Field> {
+        let given = options.permit_type().is_some();
+        let needed = [Field::PermitNumber, Field::PermitType, Field::HolderName, Field::ExpiresOn];
+        needed.into_iter().filter(move |&field| !(given && field == Field::PermitType))
+    }
+
+    /// The columns that can be told, and the first of what cannot.
+    pub fn find(header: &[String], options: &ImportOptions) -> (Self, Option<FileFault>) {
+        let squashed: Vec<String> = header.iter().map(|name| squash(name)).collect();
+        let mut mapping = Self {
+            header: header.to_vec(),
+            places: [None; Field::ALL.len()],
+            after_street: [None; AFTER_STREET.len()],
+        };
+        let mut first = None;
+        for choice in options.map() {
+            match chosen(header, &squashed, choice.field, &choice.column) {
+                Ok(at) => mapping.places[choice.field as usize] = Some(at),
+                Err(fault) => first = first.or(Some(fault)),
+            }
+        }
+        for &field in Field::ALL {
+            if mapping.place(field).is_none()
+                && mapping.may_guess(field, &squashed, options)
+                && let Err(fault) = mapping.guess(field, &squashed)
+            {
+                first = first.or(Some(fault));
+            }
+        }
+        if !options.map().iter().any(|choice| choice.field == Field::SiteAddress) {
+            mapping.guess_after_street(&squashed);
+        }
+        (mapping, first)
+    }
+
     /// A name or role without its address is no contact, `--permit-type` leaves no question about the type, and what
     /// others call contacts is free text.
     fn may_guess(&self, field: Field, squashed: &[String], options: &ImportOptions) -> bool {
+        let is_chosen = options.map().iter().any(|choice| choice.field == field);
         match field {
+            _ if is_chosen || options.leaves_out(field) => false,
             Field::Contacts => is_ours(squashed),
             Field::PermitType => options.permit_type().is_none(),
             Field::ContactName | Field::ContactRole => self.place(Field::ContactEmail).is_some(),
@@ -132,6 +154,12 @@ impl Mapping {
         &self.header[at]
     }
 
+    /// Positions of the columns of `field`, in the order in which they are put together.
+    pub fn places_of(&self, field: Field) -> Vec<usize> {
+        let rest = self.after_street.iter().flatten().copied().filter(|_| field == Field::SiteAddress);
+        self.place(field).into_iter().chain(rest).collect()
+    }
+
     /// Street, second line and city apart by commas; state and postcode together.
     pub fn site_address(&self, row: &Row<'_>) -> String {
         let part = |at: Option<usize>| at.map_or("", |at| unguard(row.cell(at)).trim());
@@ -143,15 +171,9 @@ impl Mapping {
 
     /// What came from where.
     pub fn mapped(&self) -> Vec<MappedColumn> {
-        let name = |at: usize| self.header[at].clone();
-        let columns = |field: Field, at: usize| {
-            let rest = self.after_street.iter().flatten().copied().filter(|_| field == Field::SiteAddress);
-            std::iter::once(at).chain(rest).map(name).collect()
-        };
-        Field::ALL
-            .iter()
-            .filter_map(|&field| self.place(field).map(|at| MappedColumn { field, columns: columns(field, at) }))
-            .collect()
+        let columns = |field| self.places_of(field).into_iter().map(|at| self.header[at].clone()).collect();
+        let mapped = Field::ALL.iter().filter(|&&field| self.has(field));
+        mapped.map(|&field| MappedColumn { field, columns: columns(field) }).collect()
     }
 
     /// One warning that names every column from which nothing is read.

@@ -22,6 +22,7 @@ mod feed;
 mod fields;
 mod formula;
 pub mod ledger;
+pub mod look;
 mod mapping;
 mod options;
 mod probe;

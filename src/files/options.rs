@@ -115,6 +115,8 @@ fn halves<'t>(option: &'static str, form: &'static str, text: &'t str) -> Result
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
     map: Vec<ColumnChoice>,
+    /// Fields for which no column is looked for.
+    left_out: Vec<Field>,
     /// By squashed word.
     status: HashMap<String, PermitStatus>,
     permit_type: Option<String>,
@@ -151,7 +153,7 @@ impl ImportOptions {
                 return Err(OptionError::TwoTypes);
             }
         }
-        Ok(Self { map, status: words, permit_type, date_format, keep_good_rows })
+        Ok(Self { map, left_out: Vec::new(), status: words, permit_type, date_format, keep_good_rows })
     }
 
     /// Options out of their words: each of `map` as `FIELD=COLUMN`, each of `status` as `FROM=TO`, `date_format` in
@@ -170,6 +172,19 @@ impl ImportOptions {
             date_format.map(str::parse).transpose()?,
             keep_good_rows,
         )
+    }
+
+    /// The same, with no column looked for these fields.
+    pub fn leaving_out(mut self, fields: &[impl AsRef<str>]) -> Result<Self, OptionError> {
+        for field in fields {
+            self.left_out.push(field.as_ref().parse().map_err(|word| OptionError::Word { option: "--map", word })?);
+        }
+        Ok(self)
+    }
+
+    /// Whether no column is looked for.
+    pub(super) fn leaves_out(&self, field: Field) -> bool {
+        self.left_out.contains(&field)
     }
 
     /// The columns that were chosen.

@@ -15,6 +15,7 @@ pub mod gate;
 pub mod history;
 pub mod idempotency;
 pub mod imports;
+pub mod kept_files;
 pub mod leases;
 pub mod lists;
 pub mod memory;

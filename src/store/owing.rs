@@ -32,15 +32,10 @@ pub struct Candidates {
 /// missed day must not lose a notice.
 pub async fn find_candidates(connection: &mut PgConnection, sight: Sight) -> Result<Candidates> {
     let mut transaction = connection.begin().await?;
-    // Hash joins whatever the statistics say: on a table filled a minute ago a nested loop takes minutes.
-    sqlx::query!(
-        "SELECT set_config('enable_nestloop', 'off', true) AS joins, set_config('work_mem', '64MB', true) AS memory"
-    )
-    .fetch_one(&mut *transaction)
-    .await?;
-    let (mut permits, already) = find_unrecorded(&mut transaction, sight).await?;
+    join_by_hash(&mut transaction).await?;
+    let (mut permits, already) = find_unrecorded(&mut transaction, sight, None).await?;
     transaction.rollback().await?;
-    permits.extend(find_revivable(connection, sight.today).await?);
+    permits.extend(find_revivable(connection, sight.today, None).await?);
     permits.extend(find_too_late(connection, sight.today).await?);
     permits.extend(find_resumed(connection, sight).await?);
     permits.sort_unstable();
@@ -48,8 +43,34 @@ pub async fn find_candidates(connection: &mut PgConnection, sight: Sight) -> Res
     Ok(Candidates { permits, already, unserved: find_unserved(connection, sight.today).await? })
 }
 
+/// Until the transaction ends, whatever the statistics say: on a table filled a minute ago a nested loop takes minutes.
+async fn join_by_hash(connection: &mut PgConnection) -> Result<()> {
+    sqlx::query!(
+        "SELECT set_config('enable_nestloop', 'off', true) AS joins, set_config('work_mem', '64MB', true) AS memory"
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(())
+}
+
+/// Permits of one type for which something may become pending.
+pub async fn find_owing_of_type(connection: &mut PgConnection, sight: Sight, permit_type: &str) -> Result<Vec<Uuid>> {
+    let mut transaction = connection.begin().await?;
+    join_by_hash(&mut transaction).await?;
+    let (mut permits, _) = find_unrecorded(&mut transaction, sight, Some(permit_type)).await?;
+    transaction.rollback().await?;
+    permits.extend(find_revivable(connection, sight.today, Some(permit_type)).await?);
+    permits.sort_unstable();
+    permits.dedup();
+    Ok(permits)
+}
+
 /// Permits with a step that is owed and due and has no row.
-async fn find_unrecorded(connection: &mut PgConnection, sight: Sight) -> Result<(Vec<Uuid>, u64)> {
+async fn find_unrecorded(
+    connection: &mut PgConnection,
+    sight: Sight,
+    permit_type: Option<&str>,
+) -> Result<(Vec<Uuid>, u64)> {
     let bounds = sqlx::query!(
         r#"SELECT least(min(offset_days), 0) AS "earliest!", greatest(max(offset_days + late_by_days), 0) AS "latest!"
            FROM schedule_steps WHERE enabled AND offset_days IS NOT NULL"#
@@ -74,11 +95,13 @@ async fn find_unrecorded(connection: &mut PgConnection, sight: Sight) -> Result<
              AND p.expires_on + s.offset_days <= $4
              AND (p.takes_effect_on IS NULL OR p.expires_on + s.offset_days > p.takes_effect_on)
              AND (p.notices_from IS NULL OR p.expires_on + s.offset_days >= p.notices_from)
-             AND (s.offset_days <= 0 OR p.expires_on + s.offset_days >= p.period_since)"#,
+             AND (s.offset_days <= 0 OR p.expires_on + s.offset_days >= p.period_since)
+             AND ($5::text IS NULL OR p.permit_type = $5)"#,
         from,
         to,
         sight.today,
         sight.horizon,
+        permit_type,
     )
     .fetch_one(connection)
     .await?;
@@ -87,7 +110,11 @@ async fn find_unrecorded(connection: &mut PgConnection, sight: Sight) -> Result<
 
 /// Permits that may be sent notices and have one of their present period that could be owed again. Until when it
 /// may go depends on the whole schedule, so the last day on which it could go at all decides.
-pub async fn find_revivable(connection: &mut PgConnection, today: NaiveDate) -> Result<Vec<Uuid>> {
+pub async fn find_revivable(
+    connection: &mut PgConnection,
+    today: NaiveDate,
+    permit_type: Option<&str>,
+) -> Result<Vec<Uuid>> {
     let permits = sqlx::query_scalar!(
         "SELECT p.id FROM notices n JOIN permits p ON p.id = n.permit_id AND p.expires_on = n.expires_on
          WHERE n.superseded_at IS NOT NULL
@@ -99,8 +126,10 @@ pub async fn find_revivable(connection: &mut PgConnection, today: NaiveDate) -> 
                 OR EXISTS (SELECT FROM schedule_steps s
                            WHERE s.permit_type = p.permit_type AND s.notice_type = n.notice_type AND s.enabled
                              AND s.offset_days IS NOT NULL
-                             AND p.expires_on + greatest(s.offset_days + s.late_by_days, 0) >= $1))",
+                             AND p.expires_on + greatest(s.offset_days + s.late_by_days, 0) >= $1))
+           AND ($2::text IS NULL OR p.permit_type = $2)",
         today,
+        permit_type,
     );
     Ok(permits.fetch_all(connection).await?)
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Result, StoreError};
+use super::{Result, StoreError, lists::containing};
 use crate::domain::recipient::SuppressionClass;
 
 /// Suppresses an address that a mail server said does not exist; one that is suppressed already stays as it is.
@@ -44,18 +44,20 @@ pub struct SuppressionRow {
     pub created_at: DateTime<Utc>,
 }
 
-/// Up to `limit` suppressions before the one with the id `after`, newest first.
+/// Up to `limit` suppressions before the one with the id `after`, newest first; those with `part` in the address.
 pub async fn list_suppressions(
     connection: &mut PgConnection,
+    part: Option<&str>,
     after: Option<Uuid>,
     limit: i64,
 ) -> Result<Vec<SuppressionRow>> {
     let rows = sqlx::query_as!(
         SuppressionRow,
         "SELECT id, address, class, reason, source, created_at FROM suppressions
-         WHERE $1::uuid IS NULL OR id < $1 ORDER BY id DESC LIMIT $2",
+         WHERE ($1::uuid IS NULL OR id < $1) AND ($3::text IS NULL OR address LIKE $3) ORDER BY id DESC LIMIT $2",
         after,
         limit,
+        part.map(|part| containing(&part.to_lowercase())),
     );
     Ok(rows.fetch_all(connection).await?)
 }
@@ -91,8 +93,13 @@ pub async fn suppress(
     Ok((row.fetch_one(connection).await?, made == 1))
 }
 
-/// Lets an address be mailed again. What was suppressed meanwhile stays so until somebody retries it.
-pub async fn lift_suppression(connection: &mut PgConnection, id: Uuid) -> Result<()> {
-    let gone = sqlx::query!("DELETE FROM suppressions WHERE id = $1", id).execute(connection).await?;
-    if gone.rows_affected() == 1 { Ok(()) } else { Err(StoreError::NotFound("suppression")) }
+/// Lets an address be mailed again, and says what was suppressed. What was not sent meanwhile stays so until somebody
+/// retries it.
+pub async fn lift_suppression(connection: &mut PgConnection, id: Uuid) -> Result<SuppressionRow> {
+    let row = sqlx::query_as!(
+        SuppressionRow,
+        "DELETE FROM suppressions WHERE id = $1 RETURNING id, address, class, reason, source, created_at",
+        id,
+    );
+    row.fetch_optional(connection).await?.ok_or(StoreError::NotFound("suppression"))
 }

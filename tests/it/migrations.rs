@@ -96,7 +96,7 @@ async fn a_newer_database_that_this_program_may_still_use_is_left_as_it_is() {
 }
 
 /// Rows as an office has them, by the migration after which they can be written.
-const SAMPLES: [(i64, &str); 19] = [
+const SAMPLES: [(i64, &str); 20] = [
     (
         20_261_129_100_000,
         "INSERT INTO permit_types (code, name, created_at, updated_at) VALUES ('food', 'Food', now(), now());
@@ -204,6 +204,13 @@ const SAMPLES: [(i64, &str); 19] = [
     ),
     (20_261_129_103_100, "UPDATE permits SET holder_name = 'Ada Byron'"),
     (20_261_129_104_000, "UPDATE deliveries SET last_error = 'none' WHERE state = 'pending'"),
+    (
+        20_261_129_105_000,
+        "INSERT INTO kept_files (id, file_name, bytes, kept_by, kept_at)
+         VALUES ('00000000-0000-7000-8000-000000000090', 'permits.csv', 1, 'user:ada@office.example', now());
+         INSERT INTO kept_file_parts SELECT id, 0, 'a' FROM kept_files;
+         UPDATE imports SET by = 'user:ada@office.example'",
+    ),
 ];
 
 #[tokio::test]

@@ -29,7 +29,7 @@ pub use hold::hold;
 pub use policy::resolve_by_policy;
 pub use posted::{Posting, posted};
 pub use release::release;
-pub use release_many::{HeldBy, ReleaseProgress, Released, release_held};
+pub use release_many::{HeldBy, ReleaseProgress, Released, count_held, release_held};
 pub use resolve::{Resolving, resolve};
 pub use retry::retry;
 pub use words::reason as check_reason;

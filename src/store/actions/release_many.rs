@@ -12,6 +12,7 @@ use crate::{
     store::{
         Result, StoreError,
         claims::refresh_states,
+        office_log::{self, Deed, Subject},
         permit_types::{Schedules, keep_schedules},
         scans::notify_dispatchers,
     },
@@ -74,18 +75,19 @@ pub struct ReleaseProgress {
 
 /// Releases (or with `cancel` cancels) every notice that the brake or the memory guard holds for that, and tells
 /// `progress` after each batch. What a person holds stays held. Interrupted, it can be run again: what is done is
-/// done. A scan that still runs is refused as [`StoreError::WrongState`].
+/// done. Every batch is recorded as done `by` somebody. A scan that still runs is refused as [`StoreError::WrongState`].
 pub async fn release_held(
     connection: &mut PgConnection,
     held_by: HeldBy,
     cancel: bool,
     reason: &str,
+    by: &str,
     rules: &ActionRules<'_>,
     mut progress: impl FnMut(ReleaseProgress) + Send,
 ) -> Result<Released> {
-    check(connection, held_by).await?;
-    let reason = words::reason(reason)?;
-    let total = count(connection, held_by).await?;
+    let label = check(connection, held_by).await?;
+    let settling = Settling { held_by, label: &label, cancel, reason: words::reason(reason)?, by };
+    let total = count_held(connection, held_by).await?;
     let mut done = Released::default();
     let mut after = (Uuid::nil(), Uuid::nil());
     loop {
@@ -93,7 +95,7 @@ pub async fn release_held(
         let Some(last) = batch.last() else { return Ok(done) };
         after = *last;
         let notices: Vec<Uuid> = batch.iter().map(|(_, notice)| *notice).collect();
-        let counts = release_batch(connection, &notices, cancel, reason, rules).await?;
+        let counts = release_batch(connection, &notices, settling, rules).await?;
         done.released += counts.released;
         done.superseded += counts.superseded;
         done.skipped += counts.skipped;
@@ -102,29 +104,71 @@ pub async fn release_held(
     }
 }
 
-async fn check(connection: &mut PgConnection, held_by: HeldBy) -> Result<()> {
-    match held_by {
+/// What is to be done with what is held, and what the audit says about it.
+#[derive(Debug, Clone, Copy)]
+struct Settling<'s> {
+    held_by: HeldBy,
+    label: &'s str,
+    cancel: bool,
+    reason: &'s str,
+    by: &'s str,
+}
+
+impl<'s> Settling<'s> {
+    /// One line for each batch, in its transaction.
+    fn deed(self, done: Released) -> Deed<'s> {
+        let (subject, subject_id) = match self.held_by {
+            HeldBy::Scan(id) => (Subject::Scan, Some(id)),
+            HeldBy::Import(id) => (Subject::Import, Some(id)),
+            HeldBy::Restored => (Subject::Notice, None),
+        };
+        let counts = [
+            ("released", done.released),
+            ("superseded", done.superseded),
+            ("skipped", done.skipped),
+            ("cancelled", done.cancelled),
+        ];
+        let mut after: serde_json::Map<String, serde_json::Value> = counts
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(what, count)| ((*what).into(), (*count).into()))
+            .collect();
+        after.insert("reason".to_owned(), self.reason.into());
+        Deed {
+            by: self.by,
+            action: if self.cancel { "cancelled-held" } else { "released-held" },
+            subject,
+            subject_id,
+            label: self.label,
+            before: None,
+            after: Some(after.into()),
+        }
+    }
+}
+
+/// Whether that can be settled; says what people call it.
+async fn check(connection: &mut PgConnection, held_by: HeldBy) -> Result<String> {
+    Ok(match held_by {
         HeldBy::Scan(id) => {
-            let outcome = sqlx::query_scalar!("SELECT outcome FROM scans WHERE id = $1", id)
+            let scan = sqlx::query!("SELECT outcome, as_of FROM scans WHERE id = $1", id)
                 .fetch_optional(connection)
                 .await?
                 .ok_or(StoreError::NotFound("scan"))?;
-            if outcome == "running" {
+            if scan.outcome == "running" {
                 return Err(StoreError::wrong_state("running", "the scan is running; wait for its end"));
             }
+            format!("scan for {}", scan.as_of)
         }
-        HeldBy::Import(id) => {
-            sqlx::query_scalar!("SELECT id FROM imports WHERE id = $1", id)
-                .fetch_optional(connection)
-                .await?
-                .ok_or(StoreError::NotFound("import"))?;
-        }
-        HeldBy::Restored => {}
-    }
-    Ok(())
+        HeldBy::Import(id) => sqlx::query_scalar!("SELECT file_name FROM imports WHERE id = $1", id)
+            .fetch_optional(connection)
+            .await?
+            .ok_or(StoreError::NotFound("import"))?,
+        HeldBy::Restored => "what was held because the memory went back".to_owned(),
+    })
 }
 
-async fn count(connection: &mut PgConnection, held_by: HeldBy) -> Result<u64> {
+/// How many notices are held for that; what a person holds is not counted.
+pub async fn count_held(connection: &mut PgConnection, held_by: HeldBy) -> Result<u64> {
     let (scan, import) = held_by.ids();
     let count = sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!" FROM notices
@@ -161,13 +205,12 @@ async fn next(connection: &mut PgConnection, held_by: HeldBy, after: (Uuid, Uuid
 async fn release_batch(
     connection: &mut PgConnection,
     notices: &[Uuid],
-    cancel: bool,
-    reason: &str,
+    settling: Settling<'_>,
     rules: &ActionRules<'_>,
 ) -> Result<Released> {
     let mut tries = 1;
     loop {
-        match try_batch(connection, notices, cancel, reason, rules).await {
+        match try_batch(connection, notices, settling, rules).await {
             Err(error) if error.is_transient() && tries < TRIES => tries += 1,
             result => return result,
         }
@@ -177,8 +220,7 @@ async fn release_batch(
 async fn try_batch(
     connection: &mut PgConnection,
     notices: &[Uuid],
-    cancel: bool,
-    reason: &str,
+    settling: Settling<'_>,
     rules: &ActionRules<'_>,
 ) -> Result<Released> {
     let mut transaction = connection.begin().await?;
@@ -194,12 +236,15 @@ async fn try_batch(
     .into_iter()
     .collect();
     let ids: Vec<Uuid> = held.iter().copied().collect();
-    if cancel {
-        cancel_locked(&mut transaction, &ids, reason, rules).await?;
+    if settling.cancel {
+        cancel_locked(&mut transaction, &ids, settling.reason, rules).await?;
     } else {
-        release_locked(&mut transaction, &permits, &held, &schedules, Some(reason), rules).await?;
+        release_locked(&mut transaction, &permits, &held, &schedules, Some(settling.reason), rules).await?;
     }
     let released = outcome(&mut transaction, &ids).await?;
+    if released.total() > 0 {
+        office_log::record(&mut *transaction, settling.deed(released), rules.moment.now).await?;
+    }
     if released.released > 0 {
         notify_dispatchers(&mut transaction).await?;
     }

@@ -9,7 +9,7 @@ mod schedule;
 
 pub use engine::{Change, Renewals, apply, apply_many};
 pub use permit::{archive, correct, create, renew, restore};
-pub use schedule::reschedule;
+pub use schedule::{count_due, reschedule};
 
 use chrono::TimeDelta;
 use uuid::Uuid;

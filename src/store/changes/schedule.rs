@@ -1,16 +1,22 @@
 //! A changed schedule, and what that makes of the open notices of its permits.
 
+use chrono::Days;
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use super::ChangeRules;
 use crate::{
-    domain::{owed::keep_up, schedule::Schedule},
+    domain::{
+        owed::{judge, keep_up},
+        schedule::Schedule,
+    },
     store::{
         Result, StoreError,
         cases::{Hold, load_cases, load_suppressed},
-        claims::{self, Authority, Counts, Judged, Writing},
+        claims::{self, Authority, Counts, Judged, Writing, mailable, makes_pending},
+        owing::{Sight, find_owing_of_type},
         permit_types::{load_schedules, lock_schedules, replace_steps},
+        scans::last_completed_day,
     },
 };
 
@@ -45,6 +51,29 @@ pub async fn reschedule(
     let counts = claims::write(&mut transaction, &Authority::new(), &judged, &suppressed, writing).await?;
     transaction.commit().await?;
     Ok(counts)
+}
+
+/// How many notices of a permit type a scan would make pending now: what a change of its schedule adds to that goes
+/// with the next scan.
+pub async fn count_due(connection: &mut PgConnection, code: &str, rules: &ChangeRules<'_>) -> Result<u64> {
+    /// Permits judged at once.
+    const BATCH: usize = 1000;
+    let (today, window) = (rules.moment.today, rules.window);
+    let tomorrow = today.checked_add_days(Days::new(1)).unwrap_or(today);
+    let horizon = window.and_then(|window| window.next_window_day_on_or_after(tomorrow).pred_opt()).unwrap_or(today);
+    let from = last_completed_day(connection).await?.map(|day| day.min(today));
+    let permits = find_owing_of_type(connection, Sight { today, horizon, from }, code).await?;
+    let schedule = load_schedules(&mut *connection).await?.remove(code).unwrap_or_default();
+    let mut due = 0;
+    for batch in permits.chunks(BATCH) {
+        let cases = load_cases(connection, batch, Hold::Look).await?;
+        let suppressed = load_suppressed(connection, &cases).await?;
+        for case in &cases {
+            let verdict = judge(&case.standing, &schedule, &case.rows, today, window);
+            due += mailable(case, verdict.actions, &suppressed).iter().filter(|action| makes_pending(action)).count();
+        }
+    }
+    Ok(due as u64)
 }
 
 async fn permits_with_open_notices(connection: &mut PgConnection, code: &str) -> Result<Vec<Uuid>> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
@@ -17,6 +17,7 @@ use crate::store::{
     Result, StoreError,
     changes::{ChangeRules, Renewals, apply_many},
     history,
+    office_log::{self, Deed, Subject},
     permit_types::{keep_schedules, load_schedules},
     scans::notify_dispatchers,
 };
@@ -138,6 +139,7 @@ async fn apply_once(
         return Ok(Some(Commit::DryRun(applied)));
     }
     record::finish_import(&mut transaction, job.id, job.began, &report(&applied)).await?;
+    office_log::record(&mut *transaction, deed(job, &applied), job.rules.moment.now).await?;
     if applied.notices_claimed > 0 {
         notify_dispatchers(&mut transaction).await?;
     }
@@ -145,6 +147,25 @@ async fn apply_once(
         Ok(()) => Commit::Done(applied),
         Err(error) => Commit::Unanswered(applied, error.into()),
     }))
+}
+
+/// What the audit says of it: the changes of its permits are one line there.
+fn deed<'j>(job: &'j Job<'_>, applied: &Applied) -> Deed<'j> {
+    let Tally { created, renewed, updated, unchanged, .. } = applied.permits;
+    let (claimed, held) = (applied.notices_claimed, applied.held);
+    let after = json!({
+        "permits created": created, "permits renewed": renewed, "permits updated": updated,
+        "permits unchanged": unchanged, "notices claimed": claimed, "notices held": held,
+    });
+    Deed {
+        by: job.rules.by,
+        action: "imported",
+        subject: Subject::Import,
+        subject_id: Some(job.id),
+        label: job.file.name,
+        before: None,
+        after: Some(after),
+    }
 }
 
 /// One import applies at a time; a large one before this may take its minutes, everything else may not.
@@ -173,7 +194,7 @@ async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Optio
     let types_created = plan::create_types(connection, id, moment.now).await?;
     let permits = plan::tally(connection, id).await?;
     let archived = plan::list_archived(connection, id, ARCHIVED_LISTED).await?;
-    record::insert_import(connection, id, job.file, moment.now).await?;
+    record::insert_import(connection, id, job.file, job.rules.by, moment.now).await?;
     let notices_from = (!job.catch_up).then_some(moment.today);
     let created = write::insert_permits(connection, id, notices_from, moment.today, moment.now).await?;
     if created < permits.created {

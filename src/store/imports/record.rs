@@ -21,7 +21,9 @@ pub struct FileKept<'f> {
 
 /// When an import began.
 #[derive(Debug, Clone, Copy)]
-pub struct Beginning {
+pub struct Beginning<'b> {
+    /// Who began it.
+    pub by: &'b str,
     /// Business time.
     pub at: DateTime<Utc>,
     /// What the database's clock showed then, so that the end is business time too.
@@ -33,16 +35,18 @@ pub(super) async fn insert_import(
     connection: &mut PgConnection,
     import: Uuid,
     file: FileKept<'_>,
+    by: &str,
     at: DateTime<Utc>,
 ) -> Result<()> {
     sqlx::query!(
-        "INSERT INTO imports (id, file_name, started_at, finished_at, report, committed, dry_run, delimiter, header)
-         VALUES ($1, $2, $3, $3, '{}', true, false, $4, $5)",
+        "INSERT INTO imports (id, file_name, started_at, finished_at, report, committed, dry_run, delimiter, header, by)
+         VALUES ($1, $2, $3, $3, '{}', true, false, $4, $5, $6)",
         import,
         file.name,
         at,
         file.delimiter.to_string(),
         file.header,
+        by,
     )
     .execute(connection)
     .await?;
@@ -80,11 +84,11 @@ pub async fn record_uncommitted(
     import: Uuid,
     file: FileKept<'_>,
     dry_run: bool,
-    began: Beginning,
+    began: Beginning<'_>,
     report: &Value,
 ) -> Result<()> {
     let mut transaction = connection.begin().await?;
-    insert_import(&mut transaction, import, file, began.at).await?;
+    insert_import(&mut transaction, import, file, began.by, began.at).await?;
     sqlx::query!("UPDATE imports SET committed = false, dry_run = $2 WHERE id = $1", import, dry_run)
         .execute(&mut *transaction)
         .await?;

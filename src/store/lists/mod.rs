@@ -1,6 +1,7 @@
 //! What people and programs look at: rows as they are shown, page by page, in the order of a key.
 
 pub mod counts;
+pub mod imports;
 pub mod notices;
 pub mod pages;
 pub mod permit_types;
@@ -26,7 +27,7 @@ impl Conditions {
 }
 
 /// A pattern for LIKE that finds `text` anywhere, its own wildcards taken as they stand.
-fn containing(text: &str) -> String {
+pub(in crate::store) fn containing(text: &str) -> String {
     let mut pattern = String::from("%");
     for c in text.chars() {
         if matches!(c, '%' | '_' | '\\') {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, NaiveDate, Utc};
-use sqlx::{PgConnection, Postgres, QueryBuilder};
+use sqlx::{PgConnection, PgExecutor, Postgres, QueryBuilder};
 use uuid::Uuid;
 
 use super::Conditions;
@@ -177,6 +177,17 @@ pub async fn read_notice(connection: &mut PgConnection, id: Uuid) -> Result<Noti
         }
     }
     Ok(notice)
+}
+
+/// What people call a notice, and its state.
+pub async fn name_notice(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(String, String)> {
+    let row = sqlx::query!(
+        "SELECT p.permit_number, n.notice_type, n.state FROM notices n JOIN permits p ON p.id = n.permit_id
+         WHERE n.id = $1",
+        id,
+    );
+    let row = row.fetch_optional(executor).await?.ok_or(StoreError::NotFound("notice"))?;
+    Ok((format!("{} {}", row.permit_number, row.notice_type), row.state))
 }
 
 async fn read_deliveries(connection: &mut PgConnection, notices: &[Uuid]) -> Result<HashMap<Uuid, Vec<DeliveryRow>>> {

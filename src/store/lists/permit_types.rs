@@ -7,7 +7,8 @@ use crate::{
     domain::{permit::PermitTypeCode, schedule::Schedule},
     store::{
         Result, StoreError,
-        changes::{ChangeRules, reschedule},
+        changes::{ChangeRules, count_due, reschedule},
+        claims::Counts,
         permit_types::{create_permit_type, load_schedules, lock_schedules},
     },
 };
@@ -99,14 +100,44 @@ pub enum Expected {
     Version(i64),
 }
 
-/// Writes a permit type over, or makes it if there was to be none. A change makes one version more.
+/// What a change of a permit type means for notices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Effects {
+    /// Open notices that end.
+    pub superseded: u64,
+    /// Open notices that end because they are past their last day.
+    pub skipped: u64,
+    /// What a scan would make pending as things are.
+    pub due_before: u64,
+    /// What a scan would make pending after the change.
+    pub due_after: u64,
+}
+
+/// What writing this would mean for notices: it is done, counted, and taken back.
+pub async fn foresee_type(
+    connection: &mut PgConnection,
+    code: &PermitTypeCode,
+    expected: Expected,
+    data: &TypeData,
+    rules: &ChangeRules<'_>,
+) -> Result<Effects> {
+    let mut transaction = connection.begin().await?;
+    let due_before = count_due(&mut transaction, code.as_str(), rules).await?;
+    let (_, counts) = write_type(&mut transaction, code, expected, data, rules).await?;
+    let due_after = count_due(&mut transaction, code.as_str(), rules).await?;
+    transaction.rollback().await?;
+    Ok(Effects { superseded: counts.superseded, skipped: counts.skipped, due_before, due_after })
+}
+
+/// Writes a permit type over, or makes it if there was to be none. A change makes one version more. Says also what
+/// became of open notices.
 pub async fn write_type(
     connection: &mut PgConnection,
     code: &PermitTypeCode,
     expected: Expected,
     data: &TypeData,
     rules: &ChangeRules<'_>,
-) -> Result<Written> {
+) -> Result<(Written, Counts)> {
     let mut transaction = connection.begin().await?;
     // Before everything else: who changes permits holds it too, and then waits for types that are being made.
     lock_schedules(&mut transaction).await?;
@@ -118,7 +149,7 @@ pub async fn write_type(
         present => present?,
     };
     match expected {
-        Expected::None if !made => return Ok(Written::NeedsVersion),
+        Expected::None if !made => return Ok((Written::NeedsVersion, Counts::default())),
         Expected::Version(version) if version != present.version => {
             return Err(StoreError::Stale { present: present.version });
         }
@@ -126,18 +157,20 @@ pub async fn write_type(
     }
     if is_same(&present, data) {
         transaction.commit().await?;
-        return Ok(if made { Written::Made } else { Written::Changed });
+        return Ok((if made { Written::Made } else { Written::Changed }, Counts::default()));
     }
     describe(&mut transaction, code.as_str(), data, rules.moment.now).await?;
-    if present.schedule != data.schedule {
-        reschedule(&mut transaction, code.as_str(), &data.schedule, rules).await?;
-    }
+    let counts = if present.schedule == data.schedule {
+        Counts::default()
+    } else {
+        reschedule(&mut transaction, code.as_str(), &data.schedule, rules).await?
+    };
     let version = if made { 1 } else { present.version + 1 };
     sqlx::query!("UPDATE permit_types SET version = $2 WHERE code = $1", code.as_str(), version)
         .execute(&mut *transaction)
         .await?;
     transaction.commit().await?;
-    Ok(if made { Written::Made } else { Written::Changed })
+    Ok((if made { Written::Made } else { Written::Changed }, counts))
 }
 
 /// How writing ended.

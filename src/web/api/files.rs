@@ -38,6 +38,9 @@ pub trait Files: Debug + Send + Sync {
         by: &'a str,
     ) -> BoxFuture<'a, Result<Value, ImportRefused>>;
 
+    /// What a file looks like with these words, as pages show it before anything is imported.
+    fn look<'a>(&'a self, upload: Uploaded, words: &'a ImportWords) -> BoxFuture<'a, Result<Value, ImportRefused>>;
+
     /// The rows that an import rejected, as a csv file.
     fn rejected(&self, import: Uuid) -> BoxFuture<'_, Result<Chunks, StoreError>>;
 
@@ -51,10 +54,13 @@ pub trait Files: Debug + Send + Sync {
 }
 
 /// How a file is to be imported, in the caller's words.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct ImportWords {
     /// Each `FIELD=COLUMN`.
     pub map: Vec<String>,
+    /// Fields for which no column is looked for.
+    pub leave_out: Vec<String>,
     /// Each `FROM=TO`.
     pub status: Vec<String>,
     /// The type of every permit.

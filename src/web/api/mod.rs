@@ -24,9 +24,9 @@ pub(in crate::web) mod rate;
 mod repeat;
 pub(in crate::web) mod scans;
 mod session;
-mod shapes;
-mod suppressions;
-mod tokens;
+pub(in crate::web) mod shapes;
+pub(in crate::web) mod suppressions;
+pub(in crate::web) mod tokens;
 pub(in crate::web) mod work;
 
 use std::fmt::Debug;
@@ -128,7 +128,7 @@ pub struct Inner {
     /// Places for requests that are worked on.
     places: Arc<Semaphore>,
     /// Places for uploads and their imports, each of which may have a connection of its own and one of the pool.
-    imports: Arc<Semaphore>,
+    pub(in crate::web) imports: Arc<Semaphore>,
     /// Places for files that are read, each of which may have a connection of its own.
     pub(in crate::web) exports: Arc<Semaphore>,
     /// Requests whose callers may have hung up.

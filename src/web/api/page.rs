@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use chrono::{Datelike, NaiveDate};
+use chrono::{DateTime, Datelike, NaiveDate, Utc};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -35,6 +35,13 @@ impl Key for i64 {}
 impl Key for String {
     fn is_possible(&self) -> bool {
         !self.contains('\0')
+    }
+}
+
+impl Key for (DateTime<Utc>, Uuid) {
+    fn is_possible(&self) -> bool {
+        let day = self.0.date_naive();
+        day.year() >= 0 && day <= LAST_DAY
     }
 }
 

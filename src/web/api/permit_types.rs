@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use url::Url;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -24,13 +24,16 @@ use super::session::Db;
 use super::shapes::{Code, words, words_or_null};
 use super::{Api, ROOT};
 use crate::domain::notice::NoticeClass;
+use crate::domain::permit::PermitTypeCode;
 use crate::domain::schedule::{LATE_BY_DAYS, OFFSET_DAYS_MAX, Schedule, Step};
+use crate::store::changes::ChangeRules;
 use crate::store::lists::permit_types::{Expected, TypeData, TypeRow, Written, list_types, read_type, write_type};
-use crate::store::unit;
+use crate::store::office_log::{Deed, Subject, record};
+use crate::store::{PgConnection, Result as StoreResult, StoreError, unit};
 
 const TAG: &str = "permit types";
 /// Most steps of a schedule.
-const STEPS_MAX: usize = 50;
+pub(in crate::web) const STEPS_MAX: usize = 50;
 /// Longest name, and longest renewal link, in characters.
 const NAME_MAX: usize = 200;
 const URL_MAX: usize = 2000;
@@ -205,11 +208,8 @@ async fn write(
         None => Schedule::usual(),
     };
     let rules = api.change_rules(moment, &caller.by);
-    // In one transaction with its answer: nobody else's change comes between.
-    let mut work = unit::begin(&mut db).await?;
-    let written = write_type(&mut work, &code, expected, &data, &rules).await?;
-    let view = TypeView::from(read_type(&mut work, code.as_str()).await?);
-    work.commit().await?;
+    let (written, row) = save(&mut db, &code, expected, &data, &rules).await?;
+    let view = TypeView::from(row);
     match written {
         Written::Made => Ok(Answer::created(&format!("{ROOT}/permit-types/{code}"), &view).version(view.version)),
         Written::Changed => Ok(Answer::ok(&view).version(view.version)),
@@ -220,8 +220,59 @@ async fn write(
     }
 }
 
+/// Writes it, and records who did. What is written and what is answered are one transaction: nobody else's change comes
+/// between.
+pub(in crate::web) async fn save(
+    connection: &mut PgConnection,
+    code: &PermitTypeCode,
+    expected: Expected,
+    data: &TypeData,
+    rules: &ChangeRules<'_>,
+) -> StoreResult<(Written, TypeRow)> {
+    let mut work = unit::begin(connection).await?;
+    let before = match read_type(&mut work, code.as_str()).await {
+        Err(StoreError::NotFound(_)) => None,
+        found => Some(found?),
+    };
+    let (written, _) = write_type(&mut work, code, expected, data, rules).await?;
+    let row = read_type(&mut work, code.as_str()).await?;
+    let is_new = written == Written::Made;
+    let before = before.filter(|_| !is_new);
+    if is_new || before.as_ref().is_some_and(|before| before.version != row.version) {
+        let deed = Deed {
+            by: rules.by,
+            action: if is_new { "made" } else { "changed" },
+            subject: Subject::PermitType,
+            subject_id: None,
+            label: &row.code,
+            before: before.as_ref().map(said),
+            after: Some(said(&row)),
+        };
+        record(&mut *work, deed, rules.moment.now).await?;
+    }
+    work.commit().await?;
+    Ok((written, row))
+}
+
+/// A permit type as the audit shows it: each step in one line.
+pub(in crate::web) fn said(row: &TypeRow) -> Value {
+    let steps = row.schedule.steps().iter().map(|step| {
+        let day = step.offset_days.map_or_else(|| "at a renewal".to_owned(), |days| format!("day {days:+}"));
+        let off = if step.enabled { "" } else { ", switched off" };
+        let line = format!("{day}, {}, late by {}{off}", step.class, step.late_by_days);
+        (step.notice_type.to_string(), Value::from(line))
+    });
+    json!({
+        "name": row.name,
+        "renewal_url": row.renewal_url,
+        "office_contact": row.office_contact,
+        "grace_days": row.grace_days,
+        "steps": steps.collect::<serde_json::Map<_, _>>(),
+    })
+}
+
 /// What is written, and the schedule if it is.
-fn read_body(body: Value) -> Result<(TypeData, Option<Schedule>), Problem> {
+pub(in crate::web) fn read_body(body: Value) -> Result<(TypeData, Option<Schedule>), Problem> {
     fields::read_object(body, |fields| {
         let name = fields.required("name", line(NAME_MAX));
         let renewal_url = fields.optional("renewal_url", link);

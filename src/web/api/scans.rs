@@ -226,11 +226,12 @@ pub(super) async fn settle_held(
     db: &mut Db,
     held_by: HeldBy,
     cancel: bool,
+    by: &str,
     body: Value,
 ) -> Result<Answer, Problem> {
     let reason = read_object(body, |fields| fields.required("reason", line(1000)))?;
     let rules = api.action_rules(api.moment(db).await?);
-    let done = release_held(db, held_by, cancel, &reason, &rules, |_| {}).await?;
+    let done = release_held(db, held_by, cancel, &reason, by, &rules, |_| {}).await?;
     Ok(Answer::ok(&ReleasedView::from(done)))
 }
 
@@ -240,12 +241,12 @@ pub(super) async fn settle_held(
               (status = 409, description = "wrong-state")))]
 async fn release(
     State(api): State<Api>,
-    _caller: Caller,
+    caller: Caller,
     Id(id): Id,
     mut db: Db,
     Json(body): Json,
 ) -> Result<Answer, Problem> {
-    settle_held(&api, &mut db, HeldBy::Scan(id), false, body).await
+    settle_held(&api, &mut db, HeldBy::Scan(id), false, &caller.by, body).await
 }
 
 /// Cancels what the scan held.
@@ -254,10 +255,10 @@ async fn release(
               (status = 409, description = "wrong-state")))]
 async fn cancel(
     State(api): State<Api>,
-    _caller: Caller,
+    caller: Caller,
     Id(id): Id,
     mut db: Db,
     Json(body): Json,
 ) -> Result<Answer, Problem> {
-    settle_held(&api, &mut db, HeldBy::Scan(id), true, body).await
+    settle_held(&api, &mut db, HeldBy::Scan(id), true, &caller.by, body).await
 }

@@ -4,6 +4,7 @@ use axum::extract::{OriginalUri, State};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -23,7 +24,9 @@ use super::shapes::{Id, words};
 use super::{Api, ROOT};
 use crate::auth::Token;
 use crate::domain::scope::Scope;
+use crate::store::office_log::{Deed, Subject, record};
 use crate::store::tokens::{NewToken, TokenRecord, get_token, insert_token, list_tokens, revoke_token};
+use crate::store::{PgConnection, unit};
 
 const TAG: &str = "tokens";
 
@@ -91,24 +94,11 @@ async fn list(mut db: Db, OriginalUri(uri): OriginalUri) -> Result<Answer, Probl
     responses((status = 201, description = "The new token", body = TokenView)))]
 async fn create(State(api): State<Api>, caller: Caller, mut db: Db, Json(body): Json) -> Result<Response, Problem> {
     let moment = api.moment(&mut db).await?;
-    let (name, scope, expires_on) = read_object(body, |fields| {
-        let name = fields.required("name", line(100));
-        let scope = fields.required("scope", parsed("not_allowed"));
-        let expires_on = fields.optional("expires_on", date);
-        if expires_on.is_some_and(|last| last < moment.today) {
-            fields.refuse("expires_on", ("not_allowed", format!("must be today ({}) or later", moment.today)));
-        }
-        Some((name?, scope?, expires_on))
-    })?;
-    let token = Token::generate().map_err(|error| {
-        tracing::error!("no token was made: {error}");
-        Problem::new(Kind::Internal, "the service has a fault, which is in its log")
-    })?;
-    let new = NewToken { name: &name, scope, hash: token.hash(), hint: token.hint(), expires_on, by: &caller.by };
-    let id = insert_token(&mut *db, &new, moment.now).await?;
-    let kept = TokenView::from(get_token(&mut *db, id).await?);
+    let wanted = read_body(body, moment.today)?;
+    let (token, kept) = make(&mut db, &wanted, &caller.by, moment.now).await?;
+    let kept = TokenView::from(kept);
     let shown = TokenView { token: Some(token.reveal().to_owned()), ..kept.clone() };
-    let mut response = Answer::created(&format!("{ROOT}/tokens/{id}"), &shown).into_response();
+    let mut response = Answer::created(&format!("{ROOT}/tokens/{}", kept.id), &shown).into_response();
     // A secret is not kept for a repeated request.
     response.extensions_mut().insert(KeptBody::of(&kept));
     Ok(response)
@@ -117,11 +107,83 @@ async fn create(State(api): State<Api>, caller: Caller, mut db: Db, Json(body): 
 /// Ends a token; it is not taken from now on.
 #[utoipa::path(delete, path = "/tokens/{id}", tag = TAG, params(("id" = Uuid, Path)),
     responses((status = 200, description = "The revoked token", body = TokenView)))]
-async fn revoke(State(api): State<Api>, _caller: Caller, Id(id): Id, mut db: Db) -> Result<Answer, Problem> {
-    let now = api.moment(&mut db).await?.now;
-    let record = revoke_token(&mut db, id, now).await?;
+async fn revoke(State(api): State<Api>, caller: Caller, Id(id): Id, mut db: Db) -> Result<Answer, Problem> {
+    Ok(Answer::ok(&TokenView::from(end(&api, &mut db, id, &caller.by).await?)))
+}
+
+/// What is wanted of a token.
+#[derive(Debug)]
+pub(in crate::web) struct Wanted {
+    name: String,
+    scope: Scope,
+    expires_on: Option<NaiveDate>,
+}
+
+/// Reads it.
+pub(in crate::web) fn read_body(body: Value, today: NaiveDate) -> Result<Wanted, Problem> {
+    read_object(body, |fields| {
+        let name = fields.required("name", line(100));
+        let scope = fields.required("scope", parsed("not_allowed"));
+        let expires_on = fields.optional("expires_on", date);
+        if expires_on.is_some_and(|last| last < today) {
+            fields.refuse("expires_on", ("not_allowed", format!("must be today ({today}) or later")));
+        }
+        Some(Wanted { name: name?, scope: scope?, expires_on })
+    })
+}
+
+/// Makes a token, and records who did.
+pub(in crate::web) async fn make(
+    connection: &mut PgConnection,
+    wanted: &Wanted,
+    by: &str,
+    now: DateTime<Utc>,
+) -> Result<(Token, TokenRecord), Problem> {
+    let token = Token::generate().map_err(|error| {
+        tracing::error!("no token was made: {error}");
+        Problem::new(Kind::Internal, "the service has a fault, which is in its log")
+    })?;
+    let Wanted { name, scope, expires_on } = wanted;
+    let (scope, expires_on) = (*scope, *expires_on);
+    let mut work = unit::begin(connection).await?;
+    let new = NewToken { name, scope, hash: token.hash(), hint: token.hint(), expires_on, by };
+    let id = insert_token(&mut *work, &new, now).await?;
+    let kept = get_token(&mut *work, id).await?;
+    let said = json!({ "scope": scope, "expires_on": expires_on, "ends with": kept.hint });
+    record(&mut *work, Deed { after: Some(said), ..deed(by, "made", &kept) }, now).await?;
+    work.commit().await?;
+    Ok((token, kept))
+}
+
+/// Revokes a token, and records who did. One that is revoked already stays as it is.
+pub(in crate::web) async fn end(
+    api: &Api,
+    connection: &mut PgConnection,
+    id: Uuid,
+    by: &str,
+) -> Result<TokenRecord, Problem> {
+    let now = api.moment(connection).await?.now;
+    let mut work = unit::begin(connection).await?;
+    let before = get_token(&mut *work, id).await?;
+    let kept = revoke_token(&mut work, id, now).await?;
+    if before.revoked_at.is_none() {
+        record(&mut *work, deed(by, "revoked", &kept), now).await?;
+    }
+    work.commit().await?;
     api.tokens.forget();
-    Ok(Answer::ok(&TokenView::from(record)))
+    Ok(kept)
+}
+
+fn deed<'d>(by: &'d str, action: &'d str, token: &'d TokenRecord) -> Deed<'d> {
+    Deed {
+        by,
+        action,
+        subject: Subject::Token,
+        subject_id: Some(token.id),
+        label: &token.name,
+        before: None,
+        after: None,
+    }
 }
 
 /// The token that asks.

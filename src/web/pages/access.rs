@@ -108,7 +108,11 @@ async fn admit(pages: &Pages, request: Request) -> Result<(Request, User), Respo
 
 /// Whether `form` carries what the forms of this visitor carry.
 pub fn check_csrf(form: Option<&Form>, expected: &str) -> Result<(), Problem> {
-    let given = form.and_then(|form| form.get(CSRF)).unwrap_or_default();
+    check_token(form.and_then(|form| form.get(CSRF)).unwrap_or_default(), expected)
+}
+
+/// The same of what a form of another sort carries.
+pub fn check_token(given: &str, expected: &str) -> Result<(), Problem> {
     if secret::same(given, expected) {
         return Ok(());
     }

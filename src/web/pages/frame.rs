@@ -39,8 +39,13 @@ const PLACES: &[Place] = &[
     place("/permits", "Permits", Role::Viewer),
     place("/problems", "Problems", Role::Viewer),
     place("/notices", "Notices", Role::Viewer),
+    place("/import", "Import", Role::Viewer),
     place("/scans", "Scans", Role::Viewer),
+    place("/permit-types", "Permit types", Role::Viewer),
+    place("/suppressions", "Suppressions", Role::Viewer),
     place("/users", "Users", Role::Admin),
+    place("/tokens", "Tokens", Role::Admin),
+    place("/audit", "Audit", Role::Admin),
 ];
 
 /// What stands around a page.

@@ -7,24 +7,31 @@
 mod access;
 mod account;
 mod assets;
+mod audit;
 mod chart;
+mod differences;
 mod faults;
 mod form;
 mod frame;
+mod import;
 mod listing;
 mod notices;
 mod passwords;
+mod permit_types;
 mod permits;
 mod problems;
 mod scans;
 mod shown;
 mod sign_in;
+mod suppressions;
 mod today;
+mod tokens;
 mod upcoming;
 mod users;
 mod visit;
 mod when;
 mod words;
+mod wrongs;
 
 use std::fmt::Debug;
 use std::ops::Deref;
@@ -115,6 +122,11 @@ pub(super) fn router(pages: &Pages) -> Router {
         .merge(problems::routes())
         .merge(notices::routes())
         .merge(scans::routes())
+        .merge(import::routes())
+        .merge(permit_types::routes())
+        .merge(suppressions::routes())
+        .merge(tokens::routes())
+        .route("/audit", get(audit::list))
         .layer(from_fn_with_state(pages.clone(), access::check));
     let open = Router::new()
         .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))

@@ -55,6 +55,15 @@ said! {
     HeldReleased = "held-released", "What was held is released: each goes if it is still owed and in time.";
     HeldCancelled = "held-cancelled", "What was held is cancelled.";
     ScanBegun = "scan-begun", "A scan has begun.";
+    Suppressed = "suppressed", "The address is suppressed.";
+    SuppressedAlready = "suppressed-already", "The address was suppressed already, and stays as it was.";
+    SuppressionLifted = "suppression-lifted", "The address may be mailed again. What was not sent meanwhile can be retried.";
+    TokenRevoked = "token-revoked", "The token is revoked.";
+    TypeMade = "type-made", "The permit type is added, with the usual schedule.";
+    TypeChanged = "type-changed", "The permit type is changed.";
+    FileChecked = "file-checked", "The file was checked again.";
+    FileDiscarded = "file-discarded", "The file is discarded.";
+    Imported = "imported", "The file is imported.";
 }
 
 impl Said {

@@ -51,13 +51,15 @@ async fn all_of_a_scan_go_but_what_a_person_holds() {
     hold(&mut office.connect().await, kept, "wait for this one", &today()).await.unwrap();
     let mut told = Vec::new();
     let connection = &mut office.connect().await;
-    let done = release_held(connection, HeldBy::Scan(scan), false, "checked", &today(), |at| told.push(at)).await;
+    let done =
+        release_held(connection, HeldBy::Scan(scan), false, "checked", "tests", &today(), |at| told.push(at)).await;
     assert_eq!(done.unwrap(), Released { released: 4, ..Released::default() });
     assert_eq!((count(&office, "pending").await, count(&office, "held").await), ("4".into(), "1".into()));
     assert_eq!(office.state(kept).await, "held by_person");
     assert_eq!((told.len(), told[0].done, told[0].total), (1, 4, 4));
     assert_eq!(office.ask("SELECT count(*) FROM notices WHERE reason = 'checked' AND reason_code IS NULL").await, "4");
-    let again = release_held(connection, HeldBy::Scan(scan), false, "checked", &today(), |_| {}).await.unwrap();
+    let again =
+        release_held(connection, HeldBy::Scan(scan), false, "checked", "tests", &today(), |_| {}).await.unwrap();
     assert_eq!(again.total(), 0);
 }
 
@@ -69,12 +71,13 @@ async fn released_late_only_what_is_still_in_time_goes() {
     office.run("UPDATE permits SET expires_on = '2027-07-01' WHERE permit_number = '0'").await;
     let last_day = on("2026-06-16");
     let connection = &mut office.connect().await;
-    let done = release_held(connection, HeldBy::Scan(scan), false, "late", &last_day, |_| {}).await.unwrap();
+    let done = release_held(connection, HeldBy::Scan(scan), false, "late", "tests", &last_day, |_| {}).await.unwrap();
     assert_eq!(done, Released { released: 2, superseded: 1, ..Released::default() });
     let office = Office::new().await;
     let scan = held_by_scan(&office, 2).await;
     let connection = &mut office.connect().await;
-    let done = release_held(connection, HeldBy::Scan(scan), false, "late", &on("2026-06-17"), |_| {}).await.unwrap();
+    let done =
+        release_held(connection, HeldBy::Scan(scan), false, "late", "tests", &on("2026-06-17"), |_| {}).await.unwrap();
     assert_eq!(done, Released { skipped: 2, ..Released::default() });
     assert_eq!(count(&office, "skipped").await, "2");
     assert_eq!(office.ask("SELECT count(*) FROM deliveries WHERE state = 'pending'").await, "0");
@@ -112,7 +115,8 @@ async fn all_of_a_scan_can_be_cancelled() {
     let office = Office::new().await;
     let scan = held_by_scan(&office, 2).await;
     let connection = &mut office.connect().await;
-    let done = release_held(connection, HeldBy::Scan(scan), true, "a wrong file", &today(), |_| {}).await.unwrap();
+    let done =
+        release_held(connection, HeldBy::Scan(scan), true, "a wrong file", "tests", &today(), |_| {}).await.unwrap();
     assert_eq!(done, Released { cancelled: 2, ..Released::default() });
     assert_eq!(
         office
@@ -129,13 +133,13 @@ async fn scans_that_run_or_do_not_exist_and_bad_reasons_are_refused() {
     let scan = held_by_scan(&office, 1).await;
     let connection = &mut office.connect().await;
     let rules = today();
-    let done = release_held(connection, HeldBy::Scan(scan), false, "", &rules, |_| {}).await;
+    let done = release_held(connection, HeldBy::Scan(scan), false, "", "tests", &rules, |_| {}).await;
     assert_eq!(invalid(done), "reason");
     for (held_by, what) in [(HeldBy::Scan(Uuid::nil()), "scan"), (HeldBy::Import(scan), "import")] {
-        let done = release_held(connection, held_by, false, "x", &rules, |_| {}).await;
+        let done = release_held(connection, held_by, false, "x", "tests", &rules, |_| {}).await;
         assert!(matches!(done, Err(StoreError::NotFound(found)) if found == what), "{done:?}");
     }
     office.run("UPDATE scans SET outcome = 'running', finished_at = NULL").await;
-    let why = wrong_state(release_held(connection, HeldBy::Scan(scan), false, "x", &rules, |_| {}).await);
+    let why = wrong_state(release_held(connection, HeldBy::Scan(scan), false, "x", "tests", &rules, |_| {}).await);
     assert!(why.contains("running"), "{why}");
 }

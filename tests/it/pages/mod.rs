@@ -1,6 +1,9 @@
 //! The office's pages over HTTP: who may see what, and what each does.
 
+mod import;
 mod notices;
+mod office;
+mod permit_types;
 mod permits;
 mod problems;
 mod sign_in;

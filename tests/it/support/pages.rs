@@ -5,7 +5,12 @@ use permit_notifier::{
     domain::role::Role,
     store::people::users::{add_user, set_password},
 };
-use reqwest::{Client, StatusCode, header::HeaderMap, redirect::Policy};
+use reqwest::{
+    Client, StatusCode,
+    header::HeaderMap,
+    multipart::{self, Part},
+    redirect::Policy,
+};
 
 use super::api::TestApi;
 
@@ -69,6 +74,18 @@ impl Visitor {
     /// Sends just these fields.
     pub async fn send(&self, path: &str, form: &[(&str, &str)]) -> Page {
         Page::of(self.client.post(format!("{}{path}", self.url)).form(form).send().await.expect("an answer")).await
+    }
+
+    /// Sends a file after the proof that the form is ours.
+    pub async fn upload(&self, path: &str, name: &str, content: impl Into<Vec<u8>>) -> Page {
+        let file = Part::bytes(content.into()).file_name(name.to_owned());
+        self.upload_form(path, multipart::Form::new().text("csrf", self.csrf.clone()).part("file", file)).await
+    }
+
+    /// Sends these parts.
+    pub async fn upload_form(&self, path: &str, form: multipart::Form) -> Page {
+        let request = self.client.post(format!("{}{path}", self.url)).multipart(form);
+        Page::of(request.send().await.expect("an answer")).await
     }
 
     /// Opens the page to sign in, and fills it in.

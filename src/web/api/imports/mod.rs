@@ -28,6 +28,7 @@ use crate::store::actions::HeldBy;
 use crate::store::imports::read_report;
 
 pub use upload::UploadLimits;
+pub(in crate::web) use upload::receive_after;
 
 const TAG: &str = "imports";
 
@@ -158,6 +159,7 @@ fn read_options(uri: &Uri) -> Result<(ImportWords, Option<String>), Problem> {
     let mut query = Query::parse_with_lists(uri.query(), &["map", "status"])?;
     let words = ImportWords {
         map: query.list("map"),
+        leave_out: Vec::new(),
         status: query.list("status"),
         permit_type: query.text("permit_type"),
         date_format: query.text("date_format"),
@@ -241,12 +243,12 @@ async fn errors(State(api): State<Api>, Id(id): Id, OriginalUri(uri): OriginalUr
     responses((status = 200, description = "What became of it", body = ReleasedView)))]
 async fn release(
     State(api): State<Api>,
-    _caller: Caller,
+    caller: Caller,
     Id(id): Id,
     mut db: Db,
     Json(body): Json,
 ) -> Result<Answer, Problem> {
-    settle_held(&api, &mut db, HeldBy::Import(id), false, body).await
+    settle_held(&api, &mut db, HeldBy::Import(id), false, &caller.by, body).await
 }
 
 /// Cancels what the import held.
@@ -254,10 +256,10 @@ async fn release(
     responses((status = 200, description = "What became of it", body = ReleasedView)))]
 async fn cancel(
     State(api): State<Api>,
-    _caller: Caller,
+    caller: Caller,
     Id(id): Id,
     mut db: Db,
     Json(body): Json,
 ) -> Result<Answer, Problem> {
-    settle_held(&api, &mut db, HeldBy::Import(id), true, body).await
+    settle_held(&api, &mut db, HeldBy::Import(id), true, &caller.by, body).await
 }

@@ -43,10 +43,11 @@ pub async fn receive(
     limits: UploadLimits,
 ) -> Result<(Uploaded, [u8; 32]), Problem> {
     let received = timeout(limits.whole, receive_whole(request, name, limits)).await;
-    received.unwrap_or_else(|_| {
-        let seconds = limits.whole.as_secs();
-        Err(Problem::new(Kind::Malformed, format!("the file did not come within {seconds} s")))
-    })
+    received.unwrap_or_else(|_| Err(too_slow(limits)))
+}
+
+fn too_slow(limits: UploadLimits) -> Problem {
+    Problem::new(Kind::Malformed, format!("the file did not come within {} s", limits.whole.as_secs()))
 }
 
 async fn receive_whole(
@@ -61,7 +62,7 @@ async fn receive_whole(
     }
     let mut spool = Spool::new(limits)?;
     let name = if is_form {
-        let of_form = receive_form(request, &mut spool).await?;
+        let of_form = receive_parts(open_form(request).await?, &mut spool).await?;
         name.or(of_form)
     } else {
         let mut pieces = request.into_body().into_data_stream();
@@ -70,8 +71,58 @@ async fn receive_whole(
         }
         name
     };
+    spool.finish(named(name)).await
+}
+
+/// Receives the file of a form on a page. The first part of such a form proves that it is ours: `prove` looks at it before
+/// anything of the file is taken.
+pub async fn receive_after(
+    request: Request,
+    proof: &str,
+    prove: impl FnOnce(&str) -> Result<(), Problem>,
+    limits: UploadLimits,
+) -> Result<Uploaded, Problem> {
+    let received = timeout(limits.whole, receive_proven(request, proof, prove, limits)).await;
+    received.unwrap_or_else(|_| Err(too_slow(limits)))
+}
+
+async fn receive_proven(
+    request: Request,
+    proof: &str,
+    prove: impl FnOnce(&str) -> Result<(), Problem>,
+    limits: UploadLimits,
+) -> Result<Uploaded, Problem> {
+    if announced(request.headers()).is_some_and(|length| length > limits.bytes + FORM_MAX) {
+        return Err(too_large(limits));
+    }
+    let mut spool = Spool::new(limits)?;
+    let mut form = open_form(request).await?;
+    let first = spool.in_time(form.next_field()).await?.map_err(|error| broken_form(&error))?;
+    let given = match first {
+        Some(part) if part.name() == Some(proof) => read_short(part, &spool).await?,
+        _ => String::new(),
+    };
+    prove(&given)?;
+    let name = receive_parts(form, &mut spool).await?;
+    Ok(spool.finish(named(name)).await?.0)
+}
+
+/// A part of a few characters.
+async fn read_short(mut part: Field<'_>, spool: &Spool) -> Result<String, Problem> {
+    const MOST: usize = 1000;
+    let mut text = Vec::new();
+    while let Some(piece) = spool.in_time(part.chunk()).await?.map_err(|error| broken_form(&error))? {
+        text.extend_from_slice(&piece);
+        if text.len() > MOST {
+            return Err(Problem::new(Kind::Malformed, "a part before the file is too long"));
+        }
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn named(name: Option<String>) -> String {
     let name = name.map(|name| plain_name(&name)).filter(|name| !name.is_empty());
-    spool.finish(name.unwrap_or_else(|| "upload".to_owned())).await
+    name.unwrap_or_else(|| "upload".to_owned())
 }
 
 fn is_form(headers: &HeaderMap) -> bool {
@@ -90,10 +141,13 @@ fn plain_name(name: &str) -> String {
     crate::domain::text::one_line(last).chars().take(NAME_CHARS).collect()
 }
 
-/// Receives the one part `file`; what its sender calls it.
-async fn receive_form(request: Request, spool: &mut Spool) -> Result<Option<String>, Problem> {
+async fn open_form(request: Request) -> Result<Multipart, Problem> {
     let form = Multipart::from_request(request, &()).await;
-    let mut form = form.map_err(|_| Problem::new(Kind::Malformed, "multipart/form-data needs its boundary"))?;
+    form.map_err(|_| Problem::new(Kind::Malformed, "multipart/form-data needs its boundary"))
+}
+
+/// Receives the one part `file`; what its sender calls it.
+async fn receive_parts(mut form: Multipart, spool: &mut Spool) -> Result<Option<String>, Problem> {
     let mut name = None;
     let mut parts = 0;
     while let Some(part) = spool.in_time(form.next_field()).await?.map_err(|error| broken_form(&error))? {

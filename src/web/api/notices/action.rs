@@ -1,7 +1,7 @@
 //! What can be done with a notice, as callers ask for it.
 
 use chrono::NaiveDate;
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -13,7 +13,9 @@ use crate::domain::words;
 use crate::store::actions::{
     ActionRules, Posting, Resolving, cancel, hold, posted, release, resolve, retry, send_copy,
 };
-use crate::store::{PgConnection, Result as StoreResult};
+use crate::store::lists::notices::name_notice;
+use crate::store::office_log::{Deed, Subject, record};
+use crate::store::{PgConnection, Result as StoreResult, unit};
 
 words! {
     /// What can be done with a notice.
@@ -127,6 +129,64 @@ impl Action {
                 posted(connection, notice, posting, rules).await.map(drop)
             }
         }
+    }
+}
+
+impl Action {
+    /// What was done, as a word for the audit.
+    fn deed(&self) -> &'static str {
+        match self {
+            Self::Retry => "retried",
+            Self::Cancel { .. } => "cancelled",
+            Self::Hold { .. } => "held",
+            Self::Release { .. } => "released",
+            Self::Resolve { .. } => "resolved",
+            Self::Copies { .. } => "copied",
+            Self::Posted { .. } => "posted",
+        }
+    }
+
+    /// What was said with it.
+    fn said(&self) -> Value {
+        match self {
+            Self::Retry => json!({}),
+            Self::Cancel { reason } | Self::Hold { reason } => json!({ "reason": reason }),
+            Self::Release { reason } => json!({ "reason": reason }),
+            Self::Resolve { delivery, outcome, reason } => {
+                json!({ "delivery": delivery, "outcome": outcome, "reason": reason })
+            }
+            Self::Copies { recipient, reason } => json!({ "recipient": recipient, "reason": reason }),
+            Self::Posted { delivery, posted_on, tracking } => {
+                json!({ "delivery": delivery, "posted_on": posted_on, "tracking": tracking })
+            }
+        }
+    }
+
+    /// Does it, and records who did.
+    pub async fn perform_recorded(
+        &self,
+        connection: &mut PgConnection,
+        notice: Uuid,
+        by: &str,
+        rules: &ActionRules<'_>,
+    ) -> StoreResult<()> {
+        let mut work = unit::begin(connection).await?;
+        let (_, before) = name_notice(&mut *work, notice).await?;
+        self.perform(&mut work, notice, by, rules).await?;
+        let (label, after) = name_notice(&mut *work, notice).await?;
+        let mut said = self.said();
+        said["state"] = after.into();
+        let deed = Deed {
+            by,
+            action: self.deed(),
+            subject: Subject::Notice,
+            subject_id: Some(notice),
+            label: &label,
+            before: Some(json!({ "state": before })),
+            after: Some(said),
+        };
+        record(&mut *work, deed, rules.moment.now).await?;
+        Ok(work.commit().await?)
     }
 }
 

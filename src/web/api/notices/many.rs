@@ -103,7 +103,7 @@ pub(super) async fn act(
     };
     let mut outcome = ManyDone { done: Vec::new(), failed: Vec::new(), more };
     for id in ids {
-        match action.perform(&mut db, id, &caller.by, &rules).await {
+        match action.perform_recorded(&mut db, id, &caller.by, &rules).await {
             Ok(()) => outcome.done.push(id),
             Err(error) => {
                 let problem = Problem::from(error);

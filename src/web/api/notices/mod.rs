@@ -143,7 +143,7 @@ pub(in crate::web) async fn settle(
             return Err(refused.unwrap_or(fault));
         }
     };
-    Ok(action.perform(connection, id, by, rules).await?)
+    Ok(action.perform_recorded(connection, id, by, rules).await?)
 }
 
 macro_rules! action {

@@ -3,6 +3,7 @@
 use axum::extract::{OriginalUri, State};
 use chrono::NaiveDate;
 use serde::Serialize;
+use serde_json::json;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -20,9 +21,11 @@ use super::super::shapes::{Id, words, words_or_null};
 use super::{Paging, TAG};
 use crate::domain::notice::NoticeState;
 use crate::domain::words;
-use crate::store::actions::{Beforehand, write_in_advance};
-use crate::store::lists::notices::NoticeFilter;
+use crate::store::actions::{ActionRules, Beforehand, write_in_advance};
+use crate::store::lists::notices::{NoticeFilter, name_notice};
 use crate::store::lists::permits::read_permit;
+use crate::store::office_log::{Deed, Subject, record};
+use crate::store::{PgConnection, Result as StoreResult, unit};
 use crate::web::prospects::{StepAhead, read_ahead};
 
 /// Notices of all its periods, newest first.
@@ -68,7 +71,7 @@ pub(super) struct InAdvance {
               (status = 409, description = "wrong-state")))]
 pub(super) async fn decide(
     State(api): State<Api>,
-    _caller: Caller,
+    caller: Caller,
     Id(id): Id,
     mut db: Db,
     Json(body): Json,
@@ -84,8 +87,34 @@ pub(super) async fn decide(
         Decision::Cancel => Beforehand::Cancel,
     };
     let rules = api.action_rules(api.moment(&mut db).await?);
-    let notice = write_in_advance(&mut db, id, &notice_type, beforehand, &reason, &rules).await?;
+    let notice = decide_recorded(&mut db, id, &notice_type, (beforehand, &reason), &caller.by, &rules).await?;
     shown(&mut db, notice).await
+}
+
+/// Writes the notice, and records who decided.
+pub(in crate::web) async fn decide_recorded(
+    connection: &mut PgConnection,
+    permit: Uuid,
+    notice_type: &str,
+    (beforehand, reason): (Beforehand, &str),
+    by: &str,
+    rules: &ActionRules<'_>,
+) -> StoreResult<Uuid> {
+    let mut work = unit::begin(connection).await?;
+    let notice = write_in_advance(&mut work, permit, notice_type, beforehand, reason, rules).await?;
+    let (label, state) = name_notice(&mut *work, notice).await?;
+    let deed = Deed {
+        by,
+        action: "decided-in-advance",
+        subject: Subject::Notice,
+        subject_id: Some(notice),
+        label: &label,
+        before: None,
+        after: Some(json!({ "state": state, "reason": reason })),
+    };
+    record(&mut *work, deed, rules.moment.now).await?;
+    work.commit().await?;
+    Ok(notice)
 }
 
 words! {

@@ -1,6 +1,6 @@
 //! `/permits`: create, read, change, renew, archive, and what became of each.
 
-mod ahead;
+pub(in crate::web) mod ahead;
 mod edit;
 mod export;
 pub(in crate::web) mod view;

@@ -2,7 +2,7 @@
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::super::Pages;
@@ -10,9 +10,8 @@ use super::super::access::User;
 use super::super::form::Form;
 use super::super::words::Said;
 use super::show_refused;
-use crate::store::lists::notices::{NoticeRow, read_notice};
-use crate::store::office_log::{Deed, Subject, record};
-use crate::store::{Moment, PgConnection, unit};
+use crate::store::lists::notices::NoticeRow;
+use crate::store::{Moment, PgConnection};
 use crate::web::api::notices::action::Verb;
 use crate::web::api::notices::settle;
 use crate::web::api::problem::{Kind, Problem};
@@ -36,7 +35,7 @@ fn body_of(verb: Verb, form: &Form) -> Value {
     Value::Object(given.map(|name| (name.to_owned(), Value::from(form.text(name)))).collect::<Map<_, _>>())
 }
 
-/// Does it in a transaction with the line that says who did it.
+/// Does it as the API does, which writes down who did it.
 pub async fn do_with(
     connection: &mut PgConnection,
     pages: &Pages,
@@ -45,28 +44,7 @@ pub async fn do_with(
     (id, verb): (Uuid, Verb),
     form: &Form,
 ) -> Result<(), Problem> {
-    let mut work = unit::begin(connection).await?;
-    let before = read_notice(&mut work, id).await?;
-    let body = body_of(verb, form);
-    let rules = pages.api.action_rules(moment);
-    settle(&mut work, id, verb, body.clone(), &user.by, &rules).await?;
-    let after = read_notice(&mut work, id).await?;
-    let label = label_of(&after);
-    let said = match body {
-        Value::Object(said) if !said.is_empty() => Some(said),
-        _ => None,
-    };
-    let deed = Deed {
-        by: &user.by,
-        action: verb.as_str(),
-        subject: Subject::Notice,
-        subject_id: Some(id),
-        label: &label,
-        before: Some(json!({ "state": before.state })),
-        after: Some(json!({ "state": after.state, "said": said })),
-    };
-    record(&mut *work, deed, moment.now).await?;
-    work.commit().await.map_err(Problem::from)
+    settle(connection, id, verb, body_of(verb, form), &user.by, &pages.api.action_rules(moment)).await
 }
 
 /// How people call a notice.

@@ -12,10 +12,10 @@ use super::super::form::Form;
 use super::super::words::Said;
 use super::show::page_with_fault;
 use super::{HERE, rules};
-use crate::store::actions::{Beforehand, write_in_advance};
-use crate::store::office_log::{Deed, Subject, record};
-use crate::store::{changes, unit};
+use crate::store::actions::Beforehand;
+use crate::store::changes;
 use crate::web::api::fields::date;
+use crate::web::api::permits::ahead::decide_recorded;
 use crate::web::api::permits::write::read_renewal;
 use crate::web::api::problem::{Kind, Problem};
 
@@ -145,19 +145,8 @@ pub(super) async fn decide(
         let (step, reason) = (form.text("notice_type"), form.text("reason"));
         let mut connection = pages.api.connection().await?;
         let moment = pages.api.moment(&mut connection).await?;
-        let mut work = unit::begin(&mut connection).await?;
-        let notice = write_in_advance(&mut work, id, step, beforehand, reason, &pages.api.action_rules(moment)).await?;
-        let deed = Deed {
-            by: &user.by,
-            action: form.text("action"),
-            subject: Subject::Notice,
-            subject_id: Some(notice),
-            label: step,
-            before: None,
-            after: Some(json!({ "reason": reason, "permit_id": id })),
-        };
-        record(&mut *work, deed, moment.now).await?;
-        work.commit().await?;
+        let rules = pages.api.action_rules(moment);
+        decide_recorded(&mut connection, id, step, (beforehand, reason), &user.by, &rules).await?;
         Ok(said)
     }
     .await;

@@ -2,7 +2,6 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use serde_json::json;
 use uuid::Uuid;
 
 use super::super::Pages;
@@ -11,10 +10,9 @@ use super::super::form::Form;
 use super::super::notices::act::{back, do_with, is_about_it, sentences};
 use super::super::words::Said;
 use super::{Refused, show_refused};
+use crate::store::PgConnection;
 use crate::store::actions::{HeldBy, release_held};
 use crate::store::lists::notices::{in_order_of_permits, read_notice};
-use crate::store::office_log::{Deed, Subject, record};
-use crate::store::{PgConnection, unit};
 use crate::web::api::notices::action::Verb;
 use crate::web::api::problem::{Kind, Problem};
 
@@ -69,7 +67,7 @@ async fn name_of(connection: &mut PgConnection, id: Uuid) -> Result<String, Prob
 pub(super) async fn settle_held(State(pages): State<Pages>, user: User, form: Form) -> Result<Response, Problem> {
     let back = back(&form, "/problems?kind=held".to_owned());
     let mut connection = pages.api.connection().await?;
-    let (held_by, subject, id) = held_by(&form)?;
+    let held_by = held_by(&form)?;
     let cancels = match form.text("action") {
         "release" => false,
         "cancel" => true,
@@ -78,46 +76,27 @@ pub(super) async fn settle_held(State(pages): State<Pages>, user: User, form: Fo
     let moment = pages.api.moment(&mut connection).await?;
     let rules = pages.api.action_rules(moment);
     let reason = form.text("reason");
-    let mut work = unit::begin(&mut connection).await?;
-    let done = release_held(&mut work, held_by, cancels, reason, &rules, |_| {}).await.map_err(Problem::from);
-    let done = match done {
-        Ok(done) => done,
+    let done = release_held(&mut connection, held_by, cancels, reason, &user.by, &rules, |_| {}).await;
+    match done.map_err(Problem::from) {
+        Ok(_) => Ok(if cancels { Said::HeldCancelled } else { Said::HeldReleased }.at(&back)),
         Err(problem) if is_about_it(&problem) => {
-            drop(work);
             let field = format!("reason-{}", form.text("field"));
             let verb = if cancels { Verb::Cancel } else { Verb::Release };
             let errors = sentences(verb, &problem).into_iter().map(|(_, sentence)| (field.clone(), sentence)).collect();
             let refused = Refused { errors, reason: reason.to_owned() };
-            return show_refused(&pages, &user, &mut connection, &back, problem.kind().status(), refused).await;
+            show_refused(&pages, &user, &mut connection, &back, problem.kind().status(), refused).await
         }
-        Err(problem) => return Err(problem),
-    };
-    let label = match held_by {
-        HeldBy::Scan(id) => format!("held by scan {id}"),
-        HeldBy::Import(id) => format!("held by import {id}"),
-        HeldBy::Restored => "held because the memory went back".to_owned(),
-    };
-    let deed = Deed {
-        by: &user.by,
-        action: if cancels { "held-cancelled" } else { "held-released" },
-        subject,
-        subject_id: id,
-        label: &label,
-        before: None,
-        after: Some(json!({ "reason": reason, "counts": done })),
-    };
-    record(&mut *work, deed, moment.now).await?;
-    work.commit().await.map_err(Problem::from)?;
-    Ok(if cancels { Said::HeldCancelled } else { Said::HeldReleased }.at(&back))
+        Err(problem) => Err(problem),
+    }
 }
 
 /// What the form names.
-fn held_by(form: &Form) -> Result<(HeldBy, Subject, Option<Uuid>), Problem> {
+fn held_by(form: &Form) -> Result<HeldBy, Problem> {
     let id = |name| form.text(name).parse::<Uuid>().ok();
     match (id("scan"), id("import"), form.text("restored")) {
-        (Some(scan), None, "") => Ok((HeldBy::Scan(scan), Subject::Scan, Some(scan))),
-        (None, Some(import), "") => Ok((HeldBy::Import(import), Subject::Import, Some(import))),
-        (None, None, "yes") => Ok((HeldBy::Restored, Subject::Notice, None)),
+        (Some(scan), None, "") => Ok(HeldBy::Scan(scan)),
+        (None, Some(import), "") => Ok(HeldBy::Import(import)),
+        (None, None, "yes") => Ok(HeldBy::Restored),
         _ => Err(Problem::new(Kind::Malformed, "the form does not say whose held notices are meant")),
     }
 }

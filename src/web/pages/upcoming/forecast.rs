@@ -93,7 +93,7 @@ struct Special {
 impl<'p> Outline<'p> {
     pub async fn read(pages: &'p Pages, connection: &mut PgConnection, today: NaiveDate) -> Result<Self, Problem> {
         let schedules = load_schedules(&mut *connection).await?;
-        let mut due = find_revivable(connection, today).await?;
+        let mut due = find_revivable(connection, today, None).await?;
         let paused = find_paused(connection, today, JUDGED as i64 + 1).await?;
         let is_rough = due.len() > JUDGED || paused.len() > JUDGED;
         due.truncate(JUDGED);

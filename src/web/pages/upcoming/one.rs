@@ -3,7 +3,6 @@
 use axum::extract::{OriginalUri, Path, State};
 use axum::response::Response;
 use chrono::NaiveDate;
-use serde_json::json;
 use uuid::Uuid;
 
 use super::super::Pages;
@@ -11,21 +10,20 @@ use super::super::access::User;
 use super::super::form::Form;
 use super::super::frame::{self, Frame};
 use super::super::listing::Asked;
-use super::super::notices::act::{back, is_about_it, label_of};
+use super::super::notices::act::{back, is_about_it};
 use super::super::notices::mail::{MailView, PreviewPage, html_of};
 use super::super::words::Said;
 use super::show_refused;
 use crate::domain::copies::{Owed, copies};
 use crate::domain::notice::NoticeKey;
 use crate::domain::outlook::outlook;
-use crate::store::actions::{Beforehand, write_in_advance};
+use crate::store::actions::Beforehand;
 use crate::store::cases::{Hold, load_case, load_suppressed};
 use crate::store::leases::Leased;
-use crate::store::lists::notices::read_notice;
 use crate::store::lists::upcoming::read_mail_facts;
-use crate::store::office_log::{Deed, Subject, record};
 use crate::store::permit_types::load_schedules;
-use crate::store::{PgConnection, StoreError, unit};
+use crate::store::{PgConnection, StoreError};
+use crate::web::api::permits::ahead::decide_recorded;
 use crate::web::api::problem::{Kind, Problem};
 
 /// A step of a permit, as it will be mailed.
@@ -140,29 +138,13 @@ pub(super) async fn decide(
     let moment = pages.api.moment(&mut connection).await?;
     let rules = pages.api.action_rules(moment);
     let reason = form.text("reason");
-    let mut work = unit::begin(&mut connection).await?;
-    let written = write_in_advance(&mut work, permit, &step, beforehand, reason, &rules).await.map_err(Problem::from);
-    let notice = match written {
-        Ok(notice) => notice,
+    let decided = decide_recorded(&mut connection, permit, &step, (beforehand, reason), &user.by, &rules).await;
+    match decided.map_err(Problem::from) {
+        Ok(notice) => Ok(said.at(&back(&form, format!("/notices/{notice}")))),
         Err(problem) if is_about_it(&problem) => {
-            drop(work);
             let back = back(&form, "/upcoming".to_owned());
-            return show_refused(&pages, &user, &mut connection, &back, &problem).await;
+            show_refused(&pages, &user, &mut connection, &back, &problem).await
         }
-        Err(problem) => return Err(problem),
-    };
-    let written = read_notice(&mut work, notice).await?;
-    let label = label_of(&written);
-    let deed = Deed {
-        by: &user.by,
-        action: form.text("action"),
-        subject: Subject::Notice,
-        subject_id: Some(notice),
-        label: &label,
-        before: None,
-        after: Some(json!({ "state": written.state, "said": { "reason": reason } })),
-    };
-    record(&mut *work, deed, moment.now).await?;
-    work.commit().await.map_err(Problem::from)?;
-    Ok(said.at(&back(&form, format!("/notices/{notice}"))))
+        Err(problem) => Err(problem),
+    }
 }

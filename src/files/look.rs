@@ -1,0 +1,170 @@
+//! A look into a file that somebody is about to import: its columns with samples, what is read from which, and what
+//! its status words mean. It says as much as can be told, also of a file that will be refused.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::Input;
+use super::dates;
+use super::fault::{FileFault, ReadError};
+use super::fields::Field;
+use super::formula::unguard;
+use super::mapping::Mapping;
+use super::options::ImportOptions;
+use super::probe::Delimiter;
+use super::reading::{Row, Source};
+use super::remarks::shorten;
+use super::values::{self, is_no_value, squash};
+use crate::domain::permit::PermitStatus;
+
+/// Different values shown of a column.
+const SAMPLES: usize = 3;
+/// Rows in which they are looked for.
+const SAMPLED: usize = 1000;
+/// Status words listed.
+const WORDS: usize = 100;
+
+/// What a file looks like.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Look {
+    /// Encoding of the text.
+    pub encoding: &'static str,
+    /// What stands between two cells.
+    pub delimiter: Delimiter,
+    /// Which row of the file the header is.
+    pub header_row: u64,
+    /// In the order of the file.
+    pub columns: Vec<Column>,
+    /// Every field, in the order of the contract.
+    pub fields: Vec<FieldSeen>,
+    /// Words of the status column, the unexplained first.
+    pub statuses: Vec<StatusSeen>,
+    /// Formats of dates that may be chosen.
+    pub date_formats: Vec<FormatSeen>,
+}
+
+/// One column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Column {
+    /// Its header.
+    pub name: String,
+    /// Its first different values.
+    pub samples: Vec<String>,
+}
+
+/// One field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FieldSeen {
+    /// Which.
+    pub field: Field,
+    /// Whether there is no permit without it.
+    pub needed: bool,
+    /// Positions of the columns from which it is read.
+    pub columns: Vec<usize>,
+}
+
+/// One status word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StatusSeen {
+    /// As it stands first.
+    pub word: String,
+    /// How many rows have it, however it is spelt.
+    pub rows: u64,
+    /// What it is taken for.
+    pub means: Option<PermitStatus>,
+}
+
+/// One format of dates.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FormatSeen {
+    /// In strftime.
+    pub format: &'static str,
+    /// A date in it.
+    pub example: String,
+}
+
+/// Looks into a file. Only one of which no header can be read is refused.
+pub fn look(file: Input, options: &ImportOptions) -> Result<Look, ReadError> {
+    let path = file.path().to_owned();
+    look_into(file, options).map_err(|fault| ReadError::new(&path, fault))
+}
+
+fn look_into(file: Input, options: &ImportOptions) -> Result<Look, FileFault> {
+    let mut source = match file {
+        Input::Path(path) => Source::open(&path)?,
+        Input::Open(file, path) => Source::of(file, &path)?,
+    };
+    let (mapping, _) = Mapping::find(source.header(), options);
+    let header = source.header().iter();
+    let mut columns: Vec<Column> = header.map(|name| Column { name: name.clone(), samples: Vec::new() }).collect();
+    let mut words = Words::default();
+    let mut seen = 0;
+    let mut rows = source.rows()?;
+    // A row that cannot be read ends the look, and is a matter for who reads all of them.
+    while let Ok(Some(row)) = rows.next_row() {
+        seen += 1;
+        if seen > SAMPLED && !mapping.has(Field::Status) {
+            break;
+        }
+        if seen <= SAMPLED {
+            take_samples(&mut columns, &row);
+        }
+        if row.len() == columns.len() {
+            words.count(mapping.cell(&row, Field::Status));
+        }
+    }
+    let needed: Vec<Field> = Mapping::needed(options).collect();
+    let of = |&field: &Field| FieldSeen { field, needed: needed.contains(&field), columns: mapping.places_of(field) };
+    Ok(Look {
+        encoding: source.encoding(),
+        delimiter: source.delimiter(),
+        header_row: source.header_row(),
+        columns,
+        fields: Field::ALL.iter().map(of).collect(),
+        statuses: words.list(options),
+        date_formats: dates::usual().map(|(format, example)| FormatSeen { format, example }).collect(),
+    })
+}
+
+fn take_samples(columns: &mut [Column], row: &Row<'_>) {
+    for (column, cell) in columns.iter_mut().zip(row.cells()) {
+        let cell = unguard(cell).trim();
+        if column.samples.len() == SAMPLES || cell.is_empty() {
+            continue;
+        }
+        let cell = shorten(cell);
+        if !column.samples.contains(&cell) {
+            column.samples.push(cell);
+        }
+    }
+}
+
+/// Status words and how often each stands, by squashed word.
+#[derive(Default)]
+struct Words(HashMap<String, (String, u64)>);
+
+impl Words {
+    fn count(&mut self, cell: &str) {
+        // A column with so many different words holds no statuses.
+        const COUNTED: usize = 10_000;
+        if is_no_value(cell) {
+            return;
+        }
+        let word = squash(cell);
+        if let Some((_, rows)) = self.0.get_mut(&word) {
+            *rows += 1;
+        } else if self.0.len() < COUNTED {
+            self.0.insert(word, (shorten(cell.trim()), 1));
+        }
+    }
+
+    fn list(self, options: &ImportOptions) -> Vec<StatusSeen> {
+        let words = self.0.into_values();
+        let mut words: Vec<_> =
+            words.map(|(word, rows)| StatusSeen { means: values::status(&word, options), word, rows }).collect();
+        words.sort_by(|a, b| (a.means.is_some(), b.rows, &a.word).cmp(&(b.means.is_some(), a.rows, &b.word)));
+        words.truncate(WORDS);
+        words
+    }
+}

@@ -1,0 +1,53 @@
+//! What a file looks like, as the part that reads files says it.
+
+use serde::Deserialize;
+
+/// See `files::look`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct Looked {
+    pub encoding: String,
+    pub delimiter: String,
+    pub header_row: u64,
+    pub columns: Vec<Column>,
+    pub fields: Vec<FieldSeen>,
+    pub statuses: Vec<StatusSeen>,
+    pub date_formats: Vec<FormatSeen>,
+}
+
+/// One column.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Column {
+    pub name: String,
+    pub samples: Vec<String>,
+}
+
+/// One field.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct FieldSeen {
+    pub field: String,
+    pub needed: bool,
+    pub columns: Vec<usize>,
+}
+
+/// One status word.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct StatusSeen {
+    pub word: String,
+    pub rows: u64,
+    pub means: Option<String>,
+}
+
+/// One format of dates.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct FormatSeen {
+    pub format: String,
+    pub example: String,
+}
+
+impl Looked {
+    /// Names and samples of the columns from which nothing is read.
+    pub fn unread(&self) -> impl Iterator<Item = &Column> {
+        let is_read = |at: &usize| self.fields.iter().any(|field| field.columns.contains(at));
+        self.columns.iter().enumerate().filter(move |(at, _)| !is_read(at)).map(|(_, column)| column)
+    }
+}

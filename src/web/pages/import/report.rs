@@ -1,0 +1,223 @@
+//! What became of a file: the report of any import, its rejected rows, and what it held.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use chrono::NaiveDate;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::PATH;
+use crate::domain::role::Role;
+use crate::store::PgConnection;
+use crate::store::actions::{HeldBy, count_held, release_held};
+use crate::store::lists::imports::{ImportSeen, read_import};
+use crate::web::api::fields::{line, read_object};
+use crate::web::api::files::{attachment, take_place};
+use crate::web::api::problem::Problem;
+use crate::web::api::shapes::Id;
+use crate::web::pages::Pages;
+use crate::web::pages::access::User;
+use crate::web::pages::form::Form;
+use crate::web::pages::frame::{Frame, show_as, shown};
+use crate::web::pages::when::{When, when};
+use crate::web::pages::words::{Done, Said};
+use crate::web::pages::wrongs::{Wrongs, given, plain, wrongs_of};
+
+/// Errors, and warnings, that are shown; the file of the rejected rows has more.
+const SHOWN: usize = 200;
+
+/// See `files::ImportReport`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Report {
+    pub committed: bool,
+    pub dry_run: bool,
+    pub rows: u64,
+    pub permits_created: u64,
+    pub permits_renewed: u64,
+    pub permits_updated: u64,
+    pub unchanged: u64,
+    pub history_terms: u64,
+    pub rejected: u64,
+    pub rejected_by_reason: BTreeMap<String, u64>,
+    pub addresses_cleaned: u64,
+    pub addresses_missing: u64,
+    pub guessed: Guessed,
+    pub types_created: u64,
+    pub notices_claimed: u64,
+    pub would_mail: Option<WouldMail>,
+    pub errors: Vec<Remark>,
+    pub warnings: Vec<Remark>,
+}
+
+/// What was guessed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Guessed {
+    pub encoding: String,
+    pub delimiter: String,
+    pub date_format: String,
+    pub header_row: u64,
+}
+
+/// The mail that a file would cause.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct WouldMail {
+    pub messages: u64,
+    pub by_day: BTreeMap<NaiveDate, u64>,
+}
+
+/// One error or warning.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Remark {
+    pub row: Option<u64>,
+    pub column: Option<String>,
+    pub value: Option<String>,
+    pub code: String,
+    pub detail: String,
+}
+
+impl Remark {
+    /// What it says; of a status word that nobody explained without the option of the command that would.
+    pub fn words(&self) -> &str {
+        if self.code == "unknown_status" { "nobody has said what this status word means" } else { &self.detail }
+    }
+}
+
+impl Report {
+    /// Out of what is kept; a report of an old program may say less.
+    pub fn of(kept: &Value) -> Self {
+        Self::deserialize(kept).unwrap_or_default()
+    }
+
+    /// Whether it says what became, or would become, of permits: rows with errors may have kept all from it.
+    pub fn was_applied(&self) -> bool {
+        self.committed || self.would_mail.is_some()
+    }
+
+    /// Rows without errors.
+    pub fn good(&self) -> u64 {
+        self.rows - self.rejected.min(self.rows)
+    }
+
+    pub fn shown_errors(&self) -> &[Remark] {
+        &self.errors[..self.errors.len().min(SHOWN)]
+    }
+
+    pub fn shown_warnings(&self) -> &[Remark] {
+        &self.warnings[..self.warnings.len().min(SHOWN)]
+    }
+
+    /// How many more errors there are than are shown.
+    pub fn more_errors(&self) -> usize {
+        self.errors.len().saturating_sub(SHOWN)
+    }
+
+    pub fn more_warnings(&self) -> usize {
+        self.warnings.len().saturating_sub(SHOWN)
+    }
+
+    /// What rejected rows, in words.
+    pub fn reasons(&self) -> Vec<(String, u64)> {
+        self.rejected_by_reason.iter().map(|(reason, rows)| (plain(reason), *rows)).collect()
+    }
+}
+
+#[derive(Template)]
+#[template(path = "pages/import_report.html")]
+struct ReportPage {
+    frame: Frame,
+    may_act: bool,
+    id: Uuid,
+    file_name: String,
+    by: Option<String>,
+    at: When,
+    report: Report,
+    /// Notices that this import holds still.
+    held: u64,
+    reason: String,
+    errors: Wrongs,
+}
+
+impl ReportPage {
+    async fn read(pages: &Pages, user: &User, connection: &mut PgConnection, id: Uuid) -> Result<Self, Problem> {
+        let ImportSeen { id, file_name, started_at, by, report } = read_import(connection, id).await?;
+        Ok(Self {
+            frame: Frame::of(pages, user, PATH, format!("Import of {file_name}")),
+            may_act: user.may(Role::Clerk),
+            id,
+            file_name,
+            by,
+            at: when(started_at, pages.api.zone),
+            report: Report::of(&report),
+            held: count_held(connection, HeldBy::Import(id)).await?,
+            reason: String::new(),
+            errors: Vec::new(),
+        })
+    }
+}
+
+pub(super) async fn read(
+    State(pages): State<Pages>,
+    user: User,
+    Id(id): Id,
+    Done(done): Done,
+) -> Result<Response, Problem> {
+    let mut connection = pages.api.connection().await?;
+    let mut page = ReportPage::read(&pages, &user, &mut connection, id).await?;
+    page.frame = page.frame.said(done);
+    Ok(shown(&page))
+}
+
+/// The rejected rows as a file.
+pub(super) async fn errors(State(pages): State<Pages>, Id(id): Id) -> Result<Response, Problem> {
+    let place = take_place(&pages.api.exports, "files")?;
+    let chunks = pages.api.files.rejected(id).await?;
+    let kind = "text/csv; charset=utf-8; header=present";
+    Ok(attachment(&pages.api, place, chunks, &format!("errors-{id}.csv"), kind))
+}
+
+pub(super) async fn release(
+    State(pages): State<Pages>,
+    user: User,
+    Id(id): Id,
+    form: Form,
+) -> Result<Response, Problem> {
+    settle(&pages, &user, id, &form, false).await
+}
+
+pub(super) async fn cancel(
+    State(pages): State<Pages>,
+    user: User,
+    Id(id): Id,
+    form: Form,
+) -> Result<Response, Problem> {
+    settle(&pages, &user, id, &form, true).await
+}
+
+/// Releases or cancels what the import held.
+async fn settle(pages: &Pages, user: &User, id: Uuid, form: &Form, cancel: bool) -> Result<Response, Problem> {
+    let mut connection = pages.api.connection().await?;
+    let body = json!({ "reason": given(form, "reason") });
+    let reason = match read_object(body, |fields| fields.required("reason", line(1000))) {
+        Ok(reason) => reason,
+        Err(problem) => {
+            let errors = wrongs_of(problem, plain)?;
+            let mut page = ReportPage::read(pages, user, &mut connection, id).await?;
+            (page.reason, page.errors) = (form.text("reason").to_owned(), errors);
+            page.frame = page.frame.with_errors(true);
+            return Ok(show_as(StatusCode::UNPROCESSABLE_ENTITY, &page));
+        }
+    };
+    let rules = pages.api.action_rules(pages.api.moment(&mut connection).await?);
+    release_held(&mut connection, HeldBy::Import(id), cancel, &reason, &user.by, &rules, |_| {}).await?;
+    let said = if cancel { Said::HeldCancelled } else { Said::HeldReleased };
+    Ok(said.at(&format!("{PATH}/{id}")))
+}

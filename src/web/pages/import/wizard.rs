@@ -1,0 +1,218 @@
+//! A file that waits: what was guessed and chosen, what the check came to, and the import itself.
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use uuid::Uuid;
+
+use super::choices::{FieldView, StatusView, fields, of_form, statuses};
+use super::keep::fetch;
+use super::looked::Looked;
+use super::report::Report;
+use super::{FileView, PATH, check, sentence};
+use crate::domain::permit::PermitStatus;
+use crate::domain::role::Role;
+use crate::store::PgConnection;
+use crate::store::imports::read_report;
+use crate::store::kept_files::{FileCheck, KeptFile, get_kept_file, note_check, remove_kept_file};
+use crate::web::api::files::{ImportRefused, ImportWords, take_place};
+use crate::web::api::problem::Problem;
+use crate::web::api::shapes::Id;
+use crate::web::pages::Pages;
+use crate::web::pages::access::User;
+use crate::web::pages::form::Form;
+use crate::web::pages::frame::{Frame, show_as, shown};
+use crate::web::pages::words::{Done, Said};
+use crate::web::pages::wrongs::Wrongs;
+
+#[derive(Template)]
+#[template(path = "pages/import_file.html")]
+struct FilePage {
+    frame: Frame,
+    may_import: bool,
+    file: FileView,
+    looked: Option<Looked>,
+    fields: Vec<FieldView>,
+    statuses: Vec<StatusView>,
+    all_statuses: &'static [PermitStatus],
+    words: ImportWords,
+    /// Why the file was refused as a whole.
+    refusal: Option<String>,
+    /// What the check came to.
+    report: Option<Report>,
+    import_id: Option<Uuid>,
+    /// More pending notices than this at once are held; 0 for no limit.
+    limit: u64,
+    errors: Wrongs,
+}
+
+impl FilePage {
+    /// The page about a file, with `words` instead of those it was checked with.
+    async fn read(
+        pages: &Pages,
+        user: &User,
+        connection: &mut PgConnection,
+        file: KeptFile,
+        words: Option<ImportWords>,
+    ) -> Result<Self, Problem> {
+        let report = match file.import_id {
+            Some(id) => Some(Report::of(&read_report(connection, id).await?)),
+            None => None,
+        };
+        let words = words.unwrap_or_else(|| words_of(&file));
+        let looked: Option<Looked> = file.look.clone().and_then(|look| serde_json::from_value(look).ok());
+        Ok(Self {
+            frame: Frame::of(pages, user, PATH, format!("Import {}", file.file_name)),
+            may_import: user.may(Role::Clerk),
+            fields: looked.as_ref().map(|looked| fields(looked, &words)).unwrap_or_default(),
+            statuses: looked.as_ref().map(|looked| statuses(looked, &words)).unwrap_or_default(),
+            all_statuses: PermitStatus::ALL,
+            looked,
+            words,
+            file: FileView::of(&file, pages),
+            refusal: file.refusal,
+            report,
+            import_id: file.import_id,
+            limit: pages.api.claim_limit,
+            errors: Vec::new(),
+        })
+    }
+
+    /// Whether the file can be imported as it was checked.
+    fn is_ready(&self) -> bool {
+        let Some(report) = &self.report else { return false };
+        report.rejected == 0 || (self.words.keep_good_rows && report.rejected < report.rows)
+    }
+
+    /// Whether what it makes pending is more than may go at once.
+    fn holds(&self) -> bool {
+        self.limit > 0 && self.report.as_ref().is_some_and(|report| report.notices_claimed > self.limit)
+    }
+
+    /// Whether this format of dates is chosen.
+    fn is_format(&self, format: &str) -> bool {
+        self.words.date_format.as_deref() == Some(format)
+    }
+
+    /// A format that is chosen and none of the usual ones.
+    fn other_format(&self) -> Option<&str> {
+        let usual = self.looked.iter().flat_map(|looked| &looked.date_formats);
+        let chosen = self.words.date_format.as_deref()?;
+        (!usual.into_iter().any(|known| known.format == chosen)).then_some(chosen)
+    }
+
+    fn refused(mut self, status: StatusCode, errors: Wrongs) -> Response {
+        self.errors = errors;
+        self.frame = self.frame.with_errors(true);
+        show_as(status, &self)
+    }
+}
+
+/// With what a file was checked.
+fn words_of(file: &KeptFile) -> ImportWords {
+    serde_json::from_value(file.words.clone()).unwrap_or_default()
+}
+
+fn address(id: Uuid) -> String {
+    format!("{PATH}/file/{id}")
+}
+
+pub(super) async fn show(
+    State(pages): State<Pages>,
+    user: User,
+    Id(id): Id,
+    Done(done): Done,
+) -> Result<Response, Problem> {
+    let mut connection = pages.api.connection().await?;
+    let file = get_kept_file(&mut *connection, id).await?;
+    let mut page = FilePage::read(&pages, &user, &mut connection, file, None).await?;
+    page.frame = page.frame.said(done);
+    Ok(shown(&page))
+}
+
+/// Checks again, imports, or discards.
+pub(super) async fn act(State(pages): State<Pages>, user: User, Id(id): Id, form: Form) -> Result<Response, Problem> {
+    let mut connection = pages.api.connection().await?;
+    let file = get_kept_file(&mut *connection, id).await?;
+    match form.text("do") {
+        "discard" => {
+            remove_kept_file(&mut connection, id).await?;
+            Ok(Said::FileDiscarded.at(PATH))
+        }
+        "import" => {
+            drop(connection);
+            import(&pages, &user, file, &form).await
+        }
+        _ => {
+            drop(connection);
+            check_again(&pages, &user, file, &form).await
+        }
+    }
+}
+
+async fn check_again(pages: &Pages, user: &User, file: KeptFile, form: &Form) -> Result<Response, Problem> {
+    let looked: Looked = file.look.clone().and_then(|look| serde_json::from_value(look).ok()).unwrap_or_default();
+    let words = of_form(form, &looked);
+    if let Err(refused) = pages.api.files.check(&words) {
+        let errors = vec![wrong_option(refused)?];
+        let mut connection = pages.api.connection().await?;
+        let page = FilePage::read(pages, user, &mut connection, file, Some(words)).await?;
+        return Ok(page.refused(StatusCode::UNPROCESSABLE_ENTITY, errors));
+    }
+    let _place = take_place(&pages.api.imports, "imports")?;
+    let upload = fetch(pages, file.id, &file.file_name).await?;
+    check::check(pages, user, &file, upload, words).await?;
+    Ok(Said::FileChecked.at(&address(file.id)))
+}
+
+/// What is wrong with one option, beside its field.
+fn wrong_option(refused: ImportRefused) -> Result<(String, String), Problem> {
+    match refused {
+        ImportRefused::Option { parameter, why } => Ok((parameter, sentence(&why))),
+        other => Err(other.into()),
+    }
+}
+
+/// Imports the file as it was checked.
+async fn import(pages: &Pages, user: &User, file: KeptFile, form: &Form) -> Result<Response, Problem> {
+    let checked = file.import_id.map(|id| id.to_string());
+    if checked.is_none() || checked.as_deref() != form.get("checked") {
+        let why = "The file was checked otherwise meanwhile. Look at what came out now, and import it then.";
+        return refused(pages, user, file, StatusCode::CONFLICT, why.to_owned()).await;
+    }
+    let _place = take_place(&pages.api.imports, "imports")?;
+    let upload = fetch(pages, file.id, &file.file_name).await?;
+    let words = ImportWords { dry_run: false, ..words_of(&file) };
+    let report = match pages.api.files.import(upload, &words, &user.by).await {
+        Ok(report) => report,
+        // Whether it was committed is to be seen in the list of imports.
+        Err(ImportRefused::Unknown(id)) => return Err(ImportRefused::Unknown(id).into()),
+        Err(other) => {
+            let problem = Problem::from(other);
+            return refused(pages, user, file, problem.kind().status(), sentence(problem.detail())).await;
+        }
+    };
+    let mut connection = pages.api.connection().await?;
+    let id = check::id_of(&report);
+    if report["committed"].as_bool() != Some(true) {
+        // Rows that were right when it was checked are not any more, or the other way round.
+        let found = FileCheck { words: file.words.clone(), look: None, import_id: id, refusal: None };
+        note_check(&mut connection, file.id, &found).await?;
+        return Ok(Redirect::to(&address(file.id)).into_response());
+    }
+    remove_kept_file(&mut connection, file.id).await?;
+    Ok(Said::Imported.at(&format!("{PATH}/{}", id.unwrap_or_default())))
+}
+
+async fn refused(
+    pages: &Pages,
+    user: &User,
+    file: KeptFile,
+    status: StatusCode,
+    why: String,
+) -> Result<Response, Problem> {
+    let mut connection = pages.api.connection().await?;
+    let page = FilePage::read(pages, user, &mut connection, file, None).await?;
+    Ok(page.refused(status, vec![("check".to_owned(), why)]))
+}

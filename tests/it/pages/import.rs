@@ -1,0 +1,230 @@
+//! The import wizard: nothing is imported before somebody has seen what it would do.
+
+use chrono::TimeDelta;
+use permit_notifier::domain::role::Role;
+use permit_notifier::web::api::UploadLimits;
+use reqwest::multipart::{Form, Part};
+
+use crate::support::api::{Options, TestApi};
+use crate::support::pages::{PASSWORD, Page, Visitor};
+
+const GOOD: &str = "Number,Type,Holder,Email,Expires,Status\n\
+                    I-1,Food,Ann,ann@example.org,2027-03-15,active\nI-2,Food,Bob,bob@example.org,2028-02-29,issued\n";
+
+/// Sends a file; the address of its page.
+async fn sent(clerk: &Visitor, name: &str, content: &str) -> String {
+    let page = clerk.upload("/import", name, content).await;
+    assert_eq!(page.status, 303, "{page:?}");
+    page.header("location").to_owned()
+}
+
+/// Presses the button that imports the file as it was checked.
+async fn import(clerk: &Visitor, path: &str) -> Page {
+    let checked = clerk.get(path).await.between("name=\"checked\" value=\"", "\"").to_owned();
+    clerk.post(path, &[("checked", &checked), ("do", "import")]).await
+}
+
+async fn permits(api: &TestApi) -> Vec<String> {
+    api.office.text("SELECT permit_number || ' ' || status FROM permits ORDER BY permit_number").await
+}
+
+#[tokio::test]
+async fn a_file_is_checked_shown_and_imported_and_then_it_is_gone() {
+    let api = TestApi::open().await;
+    let clerk = api.signed_in(Role::Clerk).await;
+    clerk.get("/import").await.shows(&["No file was imported yet.", "enctype=\"multipart/form-data\""]);
+    let path = sent(&clerk, "permits.csv", GOOD).await;
+    let page = clerk.get(&path).await;
+    page.shows(&[
+        "All 2 rows can be imported.",
+        "<dt>New permits</dt><dd>2</dd>",
+        "<dt>Between cells</dt><dd>comma</dd>",
+        "<dt>Dates</dt><dd><code>%Y-%m-%d</code></dd>",
+        "guess: Expires</option>",
+        "<td>2027-03-15 · 2028-02-29</td>",
+        "guess: active</option>",
+        "Mail it would cause in the next 30 days: 3",
+        "Import all of 2 rows",
+    ]);
+    assert!(permits(&api).await.is_empty(), "nothing is imported yet");
+    clerk.get("/import").await.shows(&["Files that wait", &format!("<a href=\"{path}\">permits.csv</a>")]);
+
+    let done = import(&clerk, &path).await;
+    assert_eq!(done.status, 303, "{done:?}");
+    assert_eq!(permits(&api).await, ["I-1 active", "I-2 active"]);
+    let report = clerk.get(done.header("location")).await;
+    report.shows(&["The file is imported.", ">imported</span>", "by user:clerk@office.example"]);
+    let list = clerk.get("/import").await;
+    list.shows(&["permits.csv", "user:clerk@office.example", ">imported</span>"]);
+    assert!(!list.text.contains(">only checked<") && !list.text.contains("Files that wait"), "{list:?}");
+    clerk.get("/import?checks=1").await.shows(&[">only checked<"]);
+    assert_eq!(clerk.get(&path).await.status, 404, "the file is not kept");
+    assert!(api.office.text("SELECT file_id::text FROM kept_file_parts").await.is_empty());
+    assert_eq!(
+        api.office.text("SELECT by || ' ' || action || ' ' || label || ' ' || after FROM office_log").await,
+        ["user:clerk@office.example imported permits.csv {\"notices held\": 0, \"notices claimed\": 0, \
+          \"permits created\": 2, \"permits renewed\": 0, \"permits updated\": 0, \"permits unchanged\": 0}"]
+    );
+    api.close().await;
+}
+
+#[tokio::test]
+async fn what_was_guessed_wrongly_is_chosen_and_checked_again() {
+    let api = TestApi::open().await;
+    let clerk = api.signed_in(Role::Clerk).await;
+    let text = "Ref;Holder;Until;State;Note\nI-1;Ann;04/05/2027;weird;x\nI-2;Bob;05/04/2027;in force;y\n";
+    let path = sent(&clerk, "<b>odd.csv", text).await;
+    let page = clerk.get(&path).await;
+    page.shows(&[
+        "No column was recognised for permit_number, permit_type, expires_on. Choose the columns below",
+        "&#60;b&#62;odd.csv",
+        "<option value=\"=Until\">Until</option>",
+        "<th scope=\"row\">Note</th><td>x · y</td>",
+    ]);
+    assert!(!page.text.contains("value=\"import\""), "it cannot be imported: {page:?}");
+    let mut form = vec![
+        ("field/permit_number", "=Ref"),
+        ("field/expires_on", "=Until"),
+        ("field/status", "=State"),
+        ("permit_type", "Food"),
+    ];
+    assert_eq!(clerk.post(&path, &form).await.header("location"), format!("{path}?done=file-checked"));
+    let page = clerk.get(&path).await;
+    page.shows(&["can be read in two ways. Choose below how the dates are written.", "value=\"=Until\" selected"]);
+    form.push(("date_format", "%d/%m/%Y"));
+    clerk.post(&path, &form).await;
+    let page = clerk.get(&path).await;
+    page.shows(&["1 row with errors", "weird", "<td><code>weird</code></td>", ">not known</span>", "value=\"Food\""]);
+    assert!(!page.text.contains("value=\"import\""), "{page:?}");
+    form.extend([
+        ("status-word", "weird"),
+        ("status-means", "closed"),
+        ("status-word", "in force"),
+        ("status-means", ""),
+    ]);
+    clerk.post(&path, &form).await;
+    assert_eq!(import(&clerk, &path).await.status, 303);
+    assert_eq!(permits(&api).await, ["I-1 closed", "I-2 active"]);
+    assert_eq!(api.office.text("SELECT expires_on::text FROM permits ORDER BY 1").await, ["2027-04-05", "2027-05-04"]);
+
+    // A column that is guessed and not wanted.
+    let path = sent(&clerk, "again.csv", GOOD).await;
+    clerk.post(&path, &[("field/status", "-"), ("field/holder_email", "-")]).await;
+    clerk.get(&path).await.shows(&["<option value=\"-\" selected>do not read it</option>"]);
+    assert_eq!(import(&clerk, &path).await.status, 303);
+    let addresses = "SELECT permit_number FROM permits WHERE holder_email IS NOT NULL";
+    assert!(api.office.text(addresses).await.is_empty());
+    // An option that contradicts another stays as it was filled in.
+    let path = sent(&clerk, "third.csv", GOOD).await;
+    let refused = clerk.post(&path, &[("field/permit_type", "=Type"), ("permit_type", "Dogs")]).await;
+    assert_eq!(refused.status, 422);
+    refused.shows(&["exclude each other", "value=\"Dogs\"", "value=\"=Type\" selected"]);
+    assert_eq!(clerk.post(&path, &[("do", "discard")]).await.header("location"), "/import?done=file-discarded");
+    assert_eq!(clerk.get(&path).await.status, 404);
+    api.close().await;
+}
+
+#[tokio::test]
+async fn wrong_rows_are_all_shown_and_the_good_ones_are_imported_if_somebody_says_so() {
+    let api = TestApi::open().await;
+    let clerk = api.signed_in(Role::Clerk).await;
+    let wrong: Vec<String> = (0..210).map(|row| format!("W-{row},Food,<script>,2028-13-{row}")).collect();
+    let good = "permit_number,permit_type,holder_name,expires_on\nI-1,Food,Ann,2028-01-31";
+    let text = format!("{good}\n{}\n", wrong.join("\n"));
+    let path = sent(&clerk, "mixed.csv", &text).await;
+    let page = clerk.get(&path).await;
+    page.shows(&[
+        "210 rows with errors",
+        "<td class=\"number\">3</td><td>expires_on</td><td><code>2028-13-0</code></td>",
+        "And 10 more.",
+        "errors.csv",
+    ]);
+    assert!(!page.text.contains("value=\"import\"") && !page.text.contains("2028-13-205"), "{page:?}");
+    let csv = page.between("<p><a href=\"/import/", "\"").to_owned();
+    let errors = clerk.get(&format!("/import/{csv}")).await;
+    assert_eq!((errors.status.as_u16(), errors.text.lines().count()), (200, 211));
+
+    clerk.post(&path, &[("keep_good_rows", "on")]).await;
+    let page = clerk.get(&path).await;
+    page.shows(&["1 of 211 rows can be imported", "Import 1 good row", "name=\"keep_good_rows\" checked"]);
+    let old = page.between("name=\"checked\" value=\"", "\"").to_owned();
+    clerk.post(&path, &[("keep_good_rows", "on"), ("catch_up", "on")]).await;
+    let refused = clerk.post(&path, &[("checked", &old), ("do", "import")]).await;
+    assert_eq!(refused.status, 409, "somebody checked it otherwise: {refused:?}");
+    refused.shows(&["checked otherwise meanwhile"]);
+    assert!(permits(&api).await.is_empty());
+    assert_eq!(import(&clerk, &path).await.status, 303);
+    assert_eq!(permits(&api).await, ["I-1 active"]);
+    api.close().await;
+}
+
+#[tokio::test]
+async fn a_file_is_taken_from_who_may_with_the_proof_before_it_and_not_for_ever() {
+    let uploads = UploadLimits { bytes: 100_000, ..UploadLimits::default() };
+    let api = TestApi::with(Options { uploads, ..Options::default() }).await;
+    let clerk = api.signed_in(Role::Clerk).await;
+    let file = || Part::bytes(GOOD.as_bytes()).file_name("x.csv");
+    let proof = clerk.csrf.clone();
+    for form in [
+        Form::new().part("file", file()),
+        Form::new().text("csrf", "wrong").part("file", file()),
+        Form::new().part("file", file()).text("csrf", proof.clone()),
+        Form::new().text("csrf", "x".repeat(5000)).part("file", file()),
+    ] {
+        let page = clerk.upload_form("/import", form).await;
+        assert!([400, 403].contains(&page.status.as_u16()), "{page:?}");
+    }
+    let viewer = api.signed_in(Role::Viewer).await;
+    assert_eq!(viewer.upload("/import", "x.csv", GOOD).await.status, 403);
+    let seen = viewer.get("/import").await;
+    assert!(seen.status == 200 && !seen.text.contains("type=\"file\""), "{seen:?}");
+
+    let empty = clerk.upload("/import", "", "").await;
+    assert_eq!(empty.status, 422, "{empty:?}");
+    empty.shows(&["href=\"#file\">Choose a file that is not empty."]);
+    let large = clerk.upload("/import", "x.csv", vec![b'a'; 200_000]).await;
+    assert_eq!(large.status, 413, "{large:?}");
+    large.shows(&["A file has at most 100000 bytes.", "type=\"file\""]);
+    assert!(api.office.text("SELECT file_name FROM kept_files").await.is_empty());
+
+    let no_csv = sent(&clerk, "x.pdf", "%PDF-1.7 nothing for us").await;
+    clerk.get(&no_csv).await.shows(&["This is a PDF, not a csv file; save it as csv in UTF-8", "Discard the file"]);
+    api.office.clock.advance(TimeDelta::hours(25));
+    let mut again = api.visitor();
+    again.sign_in("clerk@office.example", PASSWORD).await;
+    again.csrf = again.get("/account").await.csrf();
+    assert!(!again.get("/import").await.text.contains("x.pdf"), "it is out of sight after a day");
+    sent(&again, "y.csv", GOOD).await;
+    assert_eq!(api.office.text("SELECT file_name FROM kept_files").await, ["y.csv"]);
+    api.close().await;
+}
+
+#[tokio::test]
+async fn what_an_import_held_is_released_from_its_report() {
+    let api = TestApi::with(Options { claim_limit: 1, ..Options::default() }).await;
+    let clerk = api.signed_in(Role::Clerk).await;
+    let text = GOOD.replace("2028-02-29", "2027-03-16");
+    let path = sent(&clerk, "due.csv", &text).await;
+    clerk.post(&path, &[("catch_up", "on")]).await;
+    let done = import(&clerk, &path).await;
+    let path = done.header("location").split('?').next().unwrap().to_owned();
+    clerk.get(&path).await.shows(&["2 notices are held", &format!("formaction=\"{path}/release\"")]);
+    let refused = clerk.post(&format!("{path}/release"), &[("reason", "")]).await;
+    assert_eq!(refused.status, 422);
+    refused.shows(&["Reason: is needed."]);
+    let viewer = api.signed_in(Role::Viewer).await;
+    assert_eq!(viewer.post(&format!("{path}/cancel"), &[("reason", "x")]).await.status, 403);
+    let released = clerk.post(&format!("{path}/release"), &[("reason", "Looked through.")]).await;
+    assert_eq!(released.header("location"), format!("{path}?done=held-released"));
+    assert!(!clerk.get(&path).await.text.contains("notices are held"));
+    assert_eq!(api.office.text("SELECT DISTINCT state FROM notices WHERE state <> 'superseded'").await, ["pending"]);
+    assert_eq!(
+        api.office
+            .text(
+                "SELECT action || ' ' || label || ' ' || coalesce(after ->> 'released', '') FROM office_log ORDER BY id"
+            )
+            .await,
+        ["imported due.csv ", "released-held due.csv 2"]
+    );
+    api.close().await;
+}

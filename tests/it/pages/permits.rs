@@ -199,7 +199,7 @@ async fn a_step_is_held_before_it_is_due_and_the_deed_is_recorded() {
     clerk.get(&path).await.shows(&["The office is closed then.", ">held<"]);
     let (by, action): (String, String) =
         sqlx::query_as("SELECT by, action FROM office_log").fetch_one(&api.office.pool).await.expect("one line");
-    assert_eq!((by.as_str(), action.as_str()), ("user:clerk@office.example", "hold"));
+    assert_eq!((by.as_str(), action.as_str()), ("user:clerk@office.example", "decided-in-advance"));
     api.close().await;
 }
 

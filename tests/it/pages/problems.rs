@@ -58,8 +58,8 @@ async fn an_ambiguous_copy_is_settled_with_a_reason() {
     assert_eq!(
         log(&api).await,
         [
-            "user:clerk@office.example resolve F-1 expires-7d ambiguous sent",
-            "user:clerk@office.example resolve F-2 expires-7d ambiguous pending"
+            "user:clerk@office.example resolved F-1 expires-7d ambiguous sent",
+            "user:clerk@office.example resolved F-2 expires-7d ambiguous pending"
         ]
     );
     // What is settled is refused, and the page says so.
@@ -110,8 +110,8 @@ async fn what_failed_goes_again_or_is_given_up_many_at_once() {
     partly.shows(&["F-1 expires-7d: Not possible"]);
     assert_eq!(state(&api, notices[2]).await, "cancelled");
     let lines = log(&api).await;
-    assert_eq!(lines.len(), 3, "{lines:?}");
-    assert_eq!(lines[2], "user:clerk@office.example cancel F-3 expires-7d failed cancelled");
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert_eq!(lines[3], "user:clerk@office.example cancelled F-3 expires-7d failed cancelled");
     api.close().await;
 }
 
@@ -137,9 +137,9 @@ async fn what_a_scan_held_is_released_or_cancelled_together() {
     for permit in permits {
         assert_eq!(api.office.open(permit).await, ["expires-30d"]);
     }
-    let kept = "SELECT concat_ws(' ', by, action, subject, subject_id, after->>'reason', after#>>'{counts,released}')
+    let kept = "SELECT concat_ws(' ', by, action, subject, subject_id, after->>'reason', after->>'released')
                 FROM office_log";
-    let line = format!("user:clerk@office.example held-released scan {id} looked through 2");
+    let line = format!("user:clerk@office.example released-held scan {id} looked through 2");
     assert_eq!(api.office.text(kept).await, [line]);
     api.close().await;
 }

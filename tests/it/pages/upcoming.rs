@@ -195,10 +195,10 @@ async fn a_single_mail_is_seen_and_kept_back_with_a_reason() {
     let again = clerk.post(&act, &[("action", "cancel"), ("reason", "x"), back]).await;
     assert_eq!(again.status, 409);
     again.shows(&["the step has a notice already"]);
-    let log = "SELECT concat_ws(' ', by, action, label, after->>'state', after#>>'{said,reason}') FROM office_log";
+    let log = "SELECT concat_ws(' ', by, action, label, after->>'state', after->>'reason') FROM office_log";
     assert_eq!(
         api.office.text(log).await,
-        ["user:clerk@office.example hold F-1 expires-30d held the office is closed"]
+        ["user:clerk@office.example decided-in-advance F-1 expires-30d held the office is closed"]
     );
     for wrong in ["?day=soon", "?day=2020-01-01", "?from=9999-01-01", "?from=2027-03-11&x=1"] {
         assert_eq!(clerk.get(&format!("/upcoming{wrong}")).await.status, 400, "{wrong}");

@@ -32,7 +32,7 @@ use crate::{
     store::{
         PgPool, StoreError,
         clock::business_offset,
-        connect::{Purpose, connect, pool},
+        connect::{Purpose, connect, pool, reading_pool},
         leases::Leased,
         memory::present_marks,
         migrate::{MigrateError, migrate},
@@ -162,6 +162,8 @@ async fn refuse_two_databases(pool: &PgPool, direct_url: &str) -> Result<()> {
 
 /// Connections for pages and the API; requests beyond that wait for one.
 const WEB_CONNECTIONS: u32 = 16;
+/// Connections for requests that only read.
+const READING_CONNECTIONS: u32 = 8;
 
 /// What every command that touches the database has at hand.
 #[derive(Debug)]
@@ -174,6 +176,8 @@ pub struct App<'d> {
     pub pool: PgPool,
     /// Connections for pages and the API, so that neither callers nor mail can take them all from the other.
     pub web_pool: PgPool,
+    /// Connections for what pages and the API only look up.
+    pub reading_pool: PgPool,
     /// Business time.
     pub clock: Arc<dyn Clock>,
 }
@@ -195,6 +199,7 @@ impl<'d> App<'d> {
             }
         };
         let (pool, web_pool) = (pool(url, size)?, pool(url, WEB_CONNECTIONS)?);
+        let reading_pool = reading_pool(url, READING_CONNECTIONS)?;
         if database.url != database.direct_url && ways == Ways::Direct {
             refuse_two_databases(&pool, &database.direct_url).await?;
         }
@@ -205,7 +210,7 @@ impl<'d> App<'d> {
                 business_offset(&mut connection, &starts_at.to_rfc3339(), starts_at).await?
             }
         };
-        Ok(Self { config, database, pool, web_pool, clock: Arc::new(SystemClock { offset }) })
+        Ok(Self { config, database, pool, web_pool, reading_pool, clock: Arc::new(SystemClock { offset }) })
     }
 
     /// Business time and day at this moment.
@@ -300,6 +305,7 @@ impl<'d> App<'d> {
             files: Arc::new(self.files()),
             uploads: UploadLimits::default(),
             pool: self.web_pool.clone(),
+            reading_pool: self.reading_pool.clone(),
             clock: Arc::clone(&self.clock),
             zone: self.config.time_zone,
             window: self.config.send_window.clone(),

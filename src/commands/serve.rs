@@ -196,11 +196,11 @@ fn start_web(
     eprintln!("Listening on {}", app.config.public_url(address));
     tracing::info!(%address, "listening");
     let stop = shutdown.soft().clone();
-    let served = web::serve(listener, router, stop.clone());
+    let served = web::serve(listener, router, web::Limits::default(), stop.clone());
     shutdown.spawn("web", async move {
-        served.await?;
+        served.await;
         api.finish().await;
-        Ok::<_, std::io::Error>(())
+        Ok::<_, Infallible>(())
     });
     shutdown.spawn("metrics", async move {
         metrics::keep_small(metrics, stop).await;

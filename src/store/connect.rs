@@ -12,6 +12,8 @@ use sqlx::{
 pub enum Purpose {
     /// Short transactions: pages, dispatch.
     Work,
+    /// Looking up what is asked for; nothing can be written.
+    Reading,
     /// Gates and settlements: statements that find a few rows by their keys, on a connection of its own.
     Rounds,
     /// The scan on its dedicated connection: a stopped holder must give its lock back.
@@ -27,6 +29,13 @@ impl Purpose {
                 ("application_name", "permit-notifier"),
                 // Rolling back what is rolled back already is worth no line in the log.
                 ("client_min_messages", "error"),
+                ("statement_timeout", "30s"),
+                ("lock_timeout", "10s"),
+                ("idle_in_transaction_session_timeout", "15s"),
+            ],
+            Self::Reading => &[
+                ("application_name", "permit-notifier reading"),
+                ("default_transaction_read_only", "on"),
                 ("statement_timeout", "30s"),
                 ("lock_timeout", "10s"),
                 ("idle_in_transaction_session_timeout", "15s"),
@@ -134,6 +143,30 @@ pub fn pool(url: &str, size: u32) -> Result<PgPool, sqlx::Error> {
                     Ok(cleaned) => cleaned.map(|_| true),
                     Err(_) => Ok(false),
                 }
+            })
+        })
+        .connect_lazy_with(options))
+}
+
+/// How long a connection that was just good is taken for good.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// A pool of `size` connections that only read; connects when first used.
+///
+/// What a cancelled statement leaves behind can take nothing along here, so a connection is not cleaned when it comes
+/// back, and one that was used a moment ago is not tried first: each would take as long as the reading itself.
+pub fn reading_pool(url: &str, size: u32) -> Result<PgPool, sqlx::Error> {
+    let options = Purpose::Reading.options(url)?;
+    Ok(PgPoolOptions::new()
+        .max_connections(size)
+        .acquire_timeout(Duration::from_secs(5))
+        .test_before_acquire(false)
+        .before_acquire(|connection, seen| {
+            Box::pin(async move {
+                if seen.idle_for < FRESH {
+                    return Ok(true);
+                }
+                Ok(tokio::time::timeout(RELEASE_LIMIT, connection.ping()).await.is_ok_and(|said| said.is_ok()))
             })
         })
         .connect_lazy_with(options))

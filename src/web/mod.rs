@@ -3,20 +3,19 @@
 
 #[allow(unused_qualifications, reason = "the macros that describe routes write them")]
 pub mod api;
+mod connections;
 mod docs;
 mod health;
 mod layers;
 pub mod pages;
 mod prospects;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
+pub use connections::{Limits, serve};
 pub use health::{Health, NotReady};
 
 /// What the pages and routes need, given by the composition root.
@@ -39,10 +38,4 @@ pub fn router(web: &Web) -> Router {
         routes = routes.merge(pages::router(pages));
     }
     layers::common(routes)
-}
-
-/// Serves until `stop`, then finishes the requests in flight.
-pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) -> std::io::Result<()> {
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service).with_graceful_shutdown(stop.cancelled_owned()).await
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use permit_notifier::telemetry::metrics;
-use permit_notifier::web::{self, Health, NotReady, Web};
+use permit_notifier::web::{self, Health, Limits, NotReady, Web};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -57,7 +57,7 @@ impl Site {
         let address = listener.local_addr().unwrap().to_string();
         let stop = CancellationToken::new();
         #[expect(clippy::disallowed_methods, reason = "ends with the test")]
-        tokio::spawn(web::serve(listener, router, stop.clone()));
+        tokio::spawn(web::serve(listener, router, Limits::default(), stop.clone()));
         Self { address, health, stop }
     }
 

@@ -7,6 +7,7 @@ mod changes;
 mod clock;
 mod commands;
 mod config;
+mod connections;
 mod database_trouble;
 mod database_truth;
 mod dispatch;

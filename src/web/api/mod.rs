@@ -95,6 +95,8 @@ pub enum ScanRefused {
 pub struct ApiParts {
     /// Connections for requests.
     pub pool: PgPool,
+    /// Connections for requests that only read.
+    pub reading_pool: PgPool,
     /// Business time.
     pub clock: Arc<dyn Clock>,
     /// The office's zone.

@@ -1,4 +1,5 @@
-//! What a handler works on: the request's own transaction if there is one, else a connection of the pool.
+//! What a handler works on: the request's own transaction if there is one, else a connection of a pool; of the one
+//! that cannot write if the request only asks.
 
 use std::ops::{Deref, DerefMut};
 
@@ -21,6 +22,7 @@ impl FromRequestParts<Api> for Db {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
         match parts.extensions.remove::<SharedUnit>() {
             Some(unit) => Ok(Self(Session::of(unit).await)),
+            None if parts.method.is_safe() => Ok(Self(Session::pooled(&api.reading_pool).await?)),
             None => Ok(Self(api.connection().await?)),
         }
     }

@@ -16,12 +16,13 @@ use permit_notifier::{
     shutdown::Shutdown,
     store::{
         StoreError,
+        connect::reading_pool,
         leases::Leased,
         tokens::{NewToken, insert_token},
     },
     telemetry::metrics,
     web::{
-        self, Health, NotReady, Web,
+        self, Health, Limits, NotReady, Web,
         api::{Api, ApiParts, Mails, ScanRefused, Scans, UploadLimits},
         pages::{Pages, PagesParts},
     },
@@ -122,6 +123,7 @@ impl TestApi {
         }
         let parts = ApiParts {
             pool: office.pool.clone(),
+            reading_pool: reading_pool(&office.url, 4).unwrap(),
             clock: office.clock.clone(),
             zone: office.rules.zone,
             window: office.rules.window.clone(),
@@ -155,7 +157,7 @@ impl TestApi {
             Web { health: Arc::new(Healthy), metrics: metrics::start().unwrap(), api: Some(api), pages: Some(pages) };
         let stop = CancellationToken::new();
         #[expect(clippy::disallowed_methods, reason = "ends with the test")]
-        tokio::spawn(web::serve(listener, web::router(&web), stop.clone()));
+        tokio::spawn(web::serve(listener, web::router(&web), Limits::default(), stop.clone()));
         let client = Client::builder().no_proxy().build().unwrap();
         let mut api = Self { office, url, token: String::new(), client, stop };
         api.token = api.create_token("tests", Scope::Admin, None).await;

@@ -55,7 +55,7 @@ pub struct FailedRow {
     pub state: String,
     pub reason_code: Option<String>,
     pub last_error: Option<String>,
-    pub attempt_count: i32,
+    pub attempts: i64,
     pub payload_sha256: Option<Vec<u8>>,
     pub updated_at: DateTime<Utc>,
 }
@@ -65,14 +65,15 @@ pub struct FailedRow {
 pub async fn list_failed(connection: &mut PgConnection, after: Option<Uuid>, limit: i64) -> Result<Vec<FailedRow>> {
     let rows = sqlx::query_as!(
         FailedRow,
-        "SELECT d.id AS delivery_id, d.notice_id, n.permit_id, p.permit_number, p.holder_name, n.notice_type, n.send_by,
-                d.recipient, d.state, d.reason_code, d.last_error, d.attempt_count, d.payload_sha256, d.updated_at
+        r#"SELECT d.id AS delivery_id, d.notice_id, n.permit_id, p.permit_number, p.holder_name, n.notice_type, n.send_by,
+                d.recipient, d.state, d.reason_code, d.last_error, d.payload_sha256, d.updated_at,
+                (SELECT count(*) FROM attempts a WHERE a.delivery_id = d.id) AS "attempts!"
          FROM deliveries d JOIN notices n ON n.id = d.notice_id JOIN permits p ON p.id = n.permit_id
          WHERE d.state IN ('failed', 'bounced') AND n.superseded_at IS NULL
            AND NOT EXISTS (SELECT FROM deliveries l WHERE l.notice_id = d.notice_id
                              AND l.recipient_key = d.recipient_key AND l.copy > d.copy)
            AND ($1::uuid IS NULL OR d.id < $1)
-         ORDER BY d.id DESC LIMIT $2",
+         ORDER BY d.id DESC LIMIT $2"#,
         after,
         limit,
     );

@@ -3,10 +3,13 @@
 use askama::Template;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
 use url::form_urlencoded;
 
 use super::Pages;
 use super::access::User;
+use super::when::{When, when};
 use super::words::Said;
 use crate::domain::role::Role;
 
@@ -65,6 +68,7 @@ pub struct Frame {
     pub said: Option<&'static str>,
     /// The page shows what is wrong with what was filled in.
     pub has_errors: bool,
+    zone: Tz,
 }
 
 impl Frame {
@@ -78,12 +82,13 @@ impl Frame {
             unsent: pages.unsent.clone(),
             said: None,
             has_errors: false,
+            zone: pages.api.zone,
         }
     }
 
     /// Around a page for whoever is not signed in.
     pub fn open(title: impl Into<String>, csrf: String) -> Self {
-        Self { title: title.into(), user: None, csrf, here: "", unsent: None, said: None, has_errors: false }
+        Self { title: title.into(), user: None, csrf, here: "", unsent: None, said: None, has_errors: false, zone: Tz::UTC }
     }
 
     /// With the sentence about what was just done.
@@ -96,6 +101,11 @@ impl Frame {
     #[must_use]
     pub fn with_errors(self, has_errors: bool) -> Self {
         Self { has_errors, ..self }
+    }
+
+    /// An instant in the office's zone.
+    pub fn when(&self, at: &DateTime<Utc>) -> When {
+        when(*at, self.zone)
     }
 
     /// Where this person can go.

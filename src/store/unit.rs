@@ -61,6 +61,15 @@ pub async fn begin(connection: &mut PgConnection) -> Result<Transaction<'_, Post
     Ok(connection.begin().await?)
 }
 
+/// A transaction in which all that is read is of one moment, so that a notice does not contradict its deliveries.
+/// Inside another transaction it is only a part of that one.
+pub async fn snapshot(connection: &mut PgConnection) -> Result<Transaction<'_, Postgres>> {
+    if connection.is_in_transaction() {
+        return begin(connection).await;
+    }
+    Ok(connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?)
+}
+
 /// What a request works on.
 #[derive(Debug)]
 pub enum Session {

@@ -15,7 +15,7 @@ use crate::domain::window::SendWindow;
 use crate::store::cases::{Case, Hold, Suppressed, load_case, load_suppressed};
 use crate::store::lists::notices::read_reasons;
 use crate::store::permit_types::load_schedules;
-use crate::store::{PgConnection, StoreError};
+use crate::store::{PgConnection, StoreError, unit};
 
 /// What will become of one step.
 #[derive(Debug)]
@@ -39,9 +39,11 @@ pub async fn read_ahead(
     today: NaiveDate,
     window: Option<&SendWindow>,
 ) -> Result<Vec<StepAhead>, StoreError> {
-    let circumstances = Circumstances::read(connection, permit).await?;
+    let mut snapshot = unit::snapshot(connection).await?;
+    let circumstances = Circumstances::read(&mut snapshot, permit).await?;
+    let schedules = load_schedules(&mut *snapshot).await?;
+    snapshot.rollback().await?;
     let case = &circumstances.case;
-    let schedules = load_schedules(&mut *connection).await?;
     let schedule = schedules.get(&case.permit_type).cloned().unwrap_or_default();
     let prospects = outlook(&case.standing, &schedule, &case.rows, today, window);
     let steps = schedule.steps().iter().zip(prospects);

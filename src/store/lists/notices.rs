@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::Conditions;
 use crate::{
     domain::notice::NoticeState,
-    store::{Result, StoreError},
+    store::{Result, StoreError, unit},
 };
 
 /// A notice as it is shown.
@@ -127,9 +127,11 @@ pub async fn list_notices(
         conditions.and(&mut query).push("n.id < ").push_bind(after);
     }
     query.push(" ORDER BY n.id DESC LIMIT ").push_bind(limit);
-    let mut notices: Vec<NoticeRow> = query.build_query_as().fetch_all(&mut *connection).await?;
+    let mut snapshot = unit::snapshot(connection).await?;
+    let mut notices: Vec<NoticeRow> = query.build_query_as().fetch_all(&mut *snapshot).await?;
     let ids: Vec<Uuid> = notices.iter().map(|notice| notice.id).collect();
-    let mut deliveries = read_deliveries(connection, &ids).await?;
+    let mut deliveries = read_deliveries(&mut snapshot, &ids).await?;
+    snapshot.rollback().await?;
     for notice in &mut notices {
         notice.deliveries = deliveries.remove(&notice.id).unwrap_or_default();
     }
@@ -159,9 +161,10 @@ pub async fn in_order_of_permits(connection: &mut PgConnection, ids: &[Uuid]) ->
 pub async fn read_notice(connection: &mut PgConnection, id: Uuid) -> Result<NoticeRow> {
     let mut query = QueryBuilder::new(SELECT);
     query.push(" WHERE n.id = ").push_bind(id);
-    let notice: Option<NoticeRow> = query.build_query_as().fetch_optional(&mut *connection).await?;
+    let mut snapshot = unit::snapshot(connection).await?;
+    let notice: Option<NoticeRow> = query.build_query_as().fetch_optional(&mut *snapshot).await?;
     let mut notice = notice.ok_or(StoreError::NotFound("notice"))?;
-    notice.deliveries = read_deliveries(connection, &[id]).await?.remove(&id).unwrap_or_default();
+    notice.deliveries = read_deliveries(&mut snapshot, &[id]).await?.remove(&id).unwrap_or_default();
     let ids: Vec<Uuid> = notice.deliveries.iter().map(|delivery| delivery.id).collect();
     let attempts = sqlx::query_as!(
         AttemptRow,
@@ -171,7 +174,9 @@ pub async fn read_notice(connection: &mut PgConnection, id: Uuid) -> Result<Noti
          FROM attempts WHERE delivery_id = ANY ($1) ORDER BY delivery_id, number",
         &ids,
     );
-    for attempt in attempts.fetch_all(connection).await? {
+    let attempts = attempts.fetch_all(&mut *snapshot).await?;
+    snapshot.rollback().await?;
+    for attempt in attempts {
         if let Some(delivery) = notice.deliveries.iter_mut().find(|delivery| delivery.id == attempt.delivery_id) {
             delivery.attempts.push(attempt);
         }

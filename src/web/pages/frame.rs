@@ -88,7 +88,16 @@ impl Frame {
 
     /// Around a page for whoever is not signed in.
     pub fn open(title: impl Into<String>, csrf: String) -> Self {
-        Self { title: title.into(), user: None, csrf, here: "", unsent: None, said: None, has_errors: false, zone: Tz::UTC }
+        Self {
+            title: title.into(),
+            user: None,
+            csrf,
+            here: "",
+            unsent: None,
+            said: None,
+            has_errors: false,
+            zone: Tz::UTC,
+        }
     }
 
     /// With the sentence about what was just done.

@@ -390,3 +390,33 @@ async fn the_outlook_says_of_each_step_what_will_be_and_why() {
     assert!(step(&none, "expires-7d")["why"].as_str().unwrap().contains("revoked"));
     api.close().await;
 }
+
+#[tokio::test]
+async fn a_notice_never_contradicts_its_copies_while_it_changes() {
+    let api = TestApi::open().await;
+    let (_, path) = noticed(&api, "F-1").await;
+    let reason = json!({ "reason": "to and fro" });
+    let changing = async {
+        for _ in 0..40 {
+            for verb in ["hold", "release"] {
+                assert_eq!(api.post(&format!("{path}/{verb}"), &reason).await.status, 200);
+            }
+        }
+    };
+    let agrees = |notice: &Value| {
+        let copies = notice["deliveries"].as_array().expect("copies");
+        assert!(copies.iter().all(|copy| copy["state"] == notice["state"]), "{notice:#}");
+    };
+    let looking = async {
+        loop {
+            agrees(&api.get(&path).await.body);
+            let listed = api.get("/notices?notice_type=expires-7d").await;
+            listed.body["items"].as_array().expect("notices").iter().for_each(agrees);
+        }
+    };
+    tokio::select! {
+        () = changing => {}
+        () = looking => {}
+    }
+    api.close().await;
+}

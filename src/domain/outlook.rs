@@ -122,9 +122,8 @@ impl View<'_> {
             NoticeState::Ambiguous => (None, "It may or may not have arrived; somebody has to find out.".to_owned()),
             NoticeState::Sent => (None, "It was sent.".to_owned()),
             NoticeState::Failed => (None, "No copy could be sent.".to_owned()),
-            NoticeState::Superseded | NoticeState::Skipped | NoticeState::Cancelled => {
-                (None, format!("It is {}.", row.state))
-            }
+            NoticeState::Superseded | NoticeState::Skipped => (None, "It was not sent.".to_owned()),
+            NoticeState::Cancelled => (None, "It is cancelled.".to_owned()),
         })
     }
 

@@ -50,6 +50,8 @@ pub(super) struct Checker<'c> {
     without_status: u64,
     /// Errors of the row that is being checked.
     faults: Vec<Remark>,
+    /// Addresses of that row that are left out if the row is good, and are errors like others if it is not.
+    unusable: Vec<Remark>,
 }
 
 /// The addresses of a row.
@@ -74,6 +76,7 @@ impl<'c> Checker<'c> {
             addresses_missing: 0,
             without_status: 0,
             faults: Vec::new(),
+            unusable: Vec::new(),
         }
     }
 
@@ -81,8 +84,13 @@ impl<'c> Checker<'c> {
     pub fn check(&mut self, row: &Row<'_>) -> Checked {
         let term = if self.shape(row) { self.term(row) } else { None };
         if let Some(term) = term.filter(|_| self.faults.is_empty()) {
+            for mut remark in self.unusable.drain(..) {
+                remark.detail.push_str("; the permit is kept without it");
+                self.warnings.push(remark);
+            }
             return Checked::Good(Box::new(term));
         }
+        self.faults.append(&mut self.unusable);
         self.rejections.count(&self.faults);
         let kept = self.kept.take(row, &self.faults);
         for fault in self.faults.drain(..) {
@@ -296,11 +304,10 @@ impl<'c> Checker<'c> {
         for (written, error) in &found.bad {
             let column = self.mapping.column(field).map(shorten);
             let value = Some(shorten(written));
-            let keep = self.options.keep_good_rows();
-            let detail = if keep { format!("{error}; the permit is kept without it") } else { error.to_string() };
-            let remark = Remark { row: Some(row.number), column, value, code: Reason::MalformedAddress, detail };
-            if keep {
-                self.warnings.push(remark);
+            let (row, detail) = (Some(row.number), error.to_string());
+            let remark = Remark { row, column, value, code: Reason::MalformedAddress, detail };
+            if self.options.keep_good_rows() {
+                self.unusable.push(remark);
             } else {
                 self.faults.push(remark);
             }

@@ -22,11 +22,12 @@ const CLAIM_LIMIT: u64 = 2;
 pub async fn hand_over(app: &App<'_>, moment: Moment, folder: &Path) -> Result<String> {
     let path = folder.join(FILE);
     let day = |days| plus_days(moment.today, days);
-    let mut rows = "Licence No,Type,Business,Email,Expiry\n".to_owned();
-    for (number, business, days) in [(1, "Harbour Grill", 30), (2, "Tea & Thyme", 29), (3, "Night Owl Pizza", 28)] {
-        rows += &format!("OLD-{number:03},food,{business},owner{number}@example.com,{}\n", day(days));
-    }
-    rows += "OLD-004,food,The Typo,typo@example,31/02/2027\n";
+    let good = [(1, "Harbour Grill", 30), (2, "Tea & Thyme", 29), (3, "Night Owl Pizza", 28)];
+    let good = good.map(|(number, business, days)| {
+        format!("OLD-{number:03},food,{business},owner{number}@example.com,{}\n", day(days))
+    });
+    let wrong = "OLD-004,food,The Typo,typo@example,31/02/2027\n";
+    let rows = format!("Licence No,Type,Business,Email,Expiry\n{}{wrong}", good.concat());
     fs::write(&path, rows).with_context(|| format!("{} cannot be written", path.display()))?;
     let rules = ImportRules {
         moment,

@@ -1,6 +1,6 @@
 //! Notices as they are shown: one with its deliveries and attempts, or a page of those that a filter leaves.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, NaiveDate, Utc};
 use sqlx::{PgConnection, PgExecutor, Postgres, QueryBuilder};
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::Conditions;
 use crate::{
-    domain::notice::NoticeState,
+    domain::{delivery::Channel, notice::NoticeState},
     store::{Result, StoreError, unit},
 };
 
@@ -19,6 +19,7 @@ pub struct NoticeRow {
     pub notice_key: String,
     pub permit_id: Uuid,
     pub permit_number: String,
+    pub holder_name: String,
     pub notice_type: String,
     pub class: String,
     pub expires_on: NaiveDate,
@@ -87,10 +88,14 @@ pub struct NoticeFilter {
     /// First, last due day.
     pub due_from: Option<NaiveDate>,
     pub due_to: Option<NaiveDate>,
+    /// A mail of it was accepted from one instant until just before the other.
+    pub accepted: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    /// A copy of it goes, or went, by this way.
+    pub channel: Option<Channel>,
 }
 
 const SELECT: &str = "
-    SELECT n.id, n.notice_key, n.permit_id, p.permit_number, n.notice_type, n.class, n.expires_on, n.due_on, n.send_by,
+    SELECT n.id, n.notice_key, n.permit_id, p.permit_number, p.holder_name, n.notice_type, n.class, n.expires_on, n.due_on, n.send_by,
            n.brought_forward, n.state, n.reason_code, n.reason, n.superseded_at, n.created_at
     FROM notices n JOIN permits p ON p.id = n.permit_id";
 
@@ -110,6 +115,22 @@ fn restrict(query: &mut QueryBuilder<Postgres>, filter: &NoticeFilter) -> Condit
     }
     if let Some(to) = filter.due_to {
         conditions.and(query).push("n.due_on <= ").push_bind(to);
+    }
+    if let Some((from, until)) = filter.accepted {
+        let mails = conditions.and(query).push(
+            "n.id IN (SELECT d.notice_id FROM attempts a JOIN deliveries d ON d.id = a.delivery_id
+                      WHERE a.outcome = 'accepted' AND a.transport <> 'letter' AND a.finished_at >= ",
+        );
+        mails.push_bind(from).push(" AND a.finished_at < ").push_bind(until).push(")");
+    }
+    if let Some(channel) = filter.channel {
+        let copies =
+            conditions.and(query).push("EXISTS (SELECT FROM deliveries d WHERE d.notice_id = n.id AND d.channel = ");
+        copies.push_bind(channel.as_str());
+        if let Some(state) = filter.state.filter(|state| *state == NoticeState::Pending) {
+            copies.push(" AND d.state = ").push_bind(state.as_str());
+        }
+        copies.push(")");
     }
     conditions
 }
@@ -219,6 +240,16 @@ pub async fn read_reasons(connection: &mut PgConnection, notices: &[Uuid]) -> Re
             .fetch_all(connection)
             .await?;
     Ok(reasons.into_iter().collect())
+}
+
+/// Those of the notices whose only copies that are still to go are letters.
+pub async fn find_letters(connection: &mut PgConnection, notices: &[Uuid]) -> Result<HashSet<Uuid>> {
+    let found = sqlx::query_scalar!(
+        "SELECT notice_id FROM deliveries WHERE notice_id = ANY ($1) AND state = 'pending'
+         GROUP BY notice_id HAVING bool_and(channel = 'letter')",
+        notices,
+    );
+    Ok(found.fetch_all(connection).await?.into_iter().collect())
 }
 
 /// The bytes that an attempt handed over, or was about to; the last attempt unless `number` says which.

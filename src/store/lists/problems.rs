@@ -56,6 +56,8 @@ pub struct FailedRow {
     pub reason_code: Option<String>,
     pub last_error: Option<String>,
     pub attempts: i64,
+    /// A letter of the same notice waits to be posted.
+    pub has_letter: bool,
     pub payload_sha256: Option<Vec<u8>>,
     pub updated_at: DateTime<Utc>,
 }
@@ -67,7 +69,9 @@ pub async fn list_failed(connection: &mut PgConnection, after: Option<Uuid>, lim
         FailedRow,
         r#"SELECT d.id AS delivery_id, d.notice_id, n.permit_id, p.permit_number, p.holder_name, n.notice_type, n.send_by,
                 d.recipient, d.state, d.reason_code, d.last_error, d.payload_sha256, d.updated_at,
-                (SELECT count(*) FROM attempts a WHERE a.delivery_id = d.id) AS "attempts!"
+                (SELECT count(*) FROM attempts a WHERE a.delivery_id = d.id) AS "attempts!",
+                EXISTS (SELECT FROM deliveries l WHERE l.notice_id = d.notice_id AND l.channel = 'letter'
+                          AND l.state = 'pending') AS "has_letter!"
          FROM deliveries d JOIN notices n ON n.id = d.notice_id JOIN permits p ON p.id = n.permit_id
          WHERE d.state IN ('failed', 'bounced') AND n.superseded_at IS NULL
            AND NOT EXISTS (SELECT FROM deliveries l WHERE l.notice_id = d.notice_id

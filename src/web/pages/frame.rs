@@ -68,7 +68,8 @@ pub struct Frame {
     pub said: Option<&'static str>,
     /// The page shows what is wrong with what was filled in.
     pub has_errors: bool,
-    zone: Tz,
+    /// The office's.
+    pub zone: Tz,
 }
 
 impl Frame {

@@ -361,7 +361,7 @@ async fn the_outlook_says_of_each_step_what_will_be_and_why() {
         (&json!("send"), &Value::Null, &json!(api.office.in_days(6)))
     );
     assert_eq!(step(&first, "renewed")["will"], "nothing");
-    assert_eq!(old["why"], "It is superseded: A later step took its place.");
+    assert_eq!(old["why"], "It was not sent: A later step took its place.");
 
     let body = json!({ "notice_type": "expires-14d", "action": "cancel", "reason": "told in person" });
     let cancelled = api.post(&format!("{}/notices", made.path()), &body).await;

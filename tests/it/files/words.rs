@@ -79,3 +79,13 @@ fn a_malformed_address_rejects_its_row_or_is_left_out_with_a_warning() {
     assert_eq!(terms[0].holder_email, None);
     assert_eq!(terms[4].holder_email.as_ref().unwrap().to_string(), "c@d.org");
 }
+
+#[test]
+fn a_malformed_address_of_a_row_that_is_rejected_is_one_of_its_errors() {
+    let text = "permit_number,permit_type,holder_name,holder_email,expires_on\n1,Food,Ann,ann@nodot,2026-02-31\n";
+    let (reading, terms) = read(text, &options(&[], &[], None, true)).unwrap();
+    assert_eq!((terms.len(), reading.rejected, reading.warnings.len()), (0, 1, 0));
+    let found: Vec<_> = errors(&reading).into_iter().map(|(_, column, reason)| (column, reason)).collect();
+    assert_eq!(found, [("expires_on", Reason::InvalidDate), ("holder_email", Reason::MalformedAddress)]);
+    assert!(!reading.errors[1].detail.contains("kept"), "{:?}", reading.errors);
+}

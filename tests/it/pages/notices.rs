@@ -16,6 +16,13 @@ async fn pending(api: &TestApi, number: &str) -> (Uuid, Uuid) {
     (permit, api.office.notice(permit, "expires-7d").await.id)
 }
 
+/// The same with nobody who can be mailed.
+async fn pending_letter(api: &TestApi, number: &str) -> Uuid {
+    let days = api.office.in_days(5);
+    let number = number.parse().unwrap();
+    api.office.create_permit(|p| (p.permit_number, p.expires_on, p.holder_email) = (number, days, None)).await
+}
+
 /// Numbers of the permits in the list.
 async fn listed(visitor: &Visitor, query: &str) -> Vec<String> {
     let page = visitor.get(&format!("/notices{query}")).await;
@@ -31,13 +38,18 @@ async fn notices_are_found_by_every_filter_page_by_page() {
     let (sent, _) = pending(&api, "F-1").await;
     api.office.transport(sent, "accepted").await;
     pending(&api, "F-2").await;
+    let unreachable = pending_letter(&api, "F-3").await;
     let due = api.office.in_days(-2);
     for (query, expected) in [
         ("?state=sent".to_owned(), vec!["F-1"]),
-        ("?state=pending&notice_type=&due_from=&due_to=".to_owned(), vec!["F-2"]),
+        ("?state=pending&notice_type=&due_from=&due_to=".to_owned(), vec!["F-3", "F-2"]),
         ("?state=held".to_owned(), vec![]),
-        (format!("?due_from={due}&due_to={due}"), vec!["F-2", "F-1"]),
-        ("?notice_type=expires-7d".to_owned(), vec!["F-2", "F-1"]),
+        (format!("?due_from={due}&due_to={due}"), vec!["F-3", "F-2", "F-1"]),
+        ("?notice_type=expires-7d".to_owned(), vec!["F-3", "F-2", "F-1"]),
+        (format!("?sent_on={}", api.office.today()), vec!["F-1"]),
+        (format!("?sent_on={}", api.office.in_days(-1)), vec![]),
+        ("?channel=email&state=pending".to_owned(), vec!["F-2"]),
+        ("?channel=letter".to_owned(), vec!["F-3"]),
         (format!("?state=sent&permit_id={sent}"), vec!["F-1", "F-1"]),
     ] {
         let mut found = listed(&viewer, &query).await;
@@ -58,6 +70,15 @@ async fn notices_are_found_by_every_filter_page_by_page() {
         page.shows(&["The request cannot be read"]);
     }
     viewer.get("/notices?state=held").await.shows(&["No notice is like that."]);
+    viewer.get("/").await.shows(&[&format!("<a href=\"/notices?sent_on={}\">1</a>", api.office.today())]);
+    let page = viewer.get(&format!("/permits/{unreachable}")).await;
+    page.shows(&[
+        "Nothing has been sent for the present term.",
+        "expires-7d goes by letter: somebody has to post it until",
+        "Next: expires-1d on 2027-03-14, by letter.",
+        "A letter waits to be posted: nobody on the permit can be mailed.",
+    ]);
+    viewer.get(&format!("/permits/{sent}")).await.shows(&["Sent last: expires-7d", "Next: expires-1d on 2027-03-14."]);
     api.close().await;
 }
 

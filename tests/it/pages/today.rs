@@ -89,8 +89,8 @@ async fn what_is_due_sent_and_waiting_is_counted_and_charted() {
     let due = page.between(&format!("due_from={day}&amp;due_to={day}\">"), "<");
     assert_eq!(due, "5", "the steps of 14 and of 30 days before");
     page.shows(&["<li>3 <span class=\"tag good\">sent</span>", "<li>2 <span class=\"tag \">pending</span>"]);
-    assert_eq!(page.between("<h2>Sent today</h2>\n<p class=\"big\">", "<"), "3");
-    assert_eq!(page.between("/notices?state=pending\">", "<"), "2");
+    assert_eq!(page.between(&format!("/notices?sent_on={day}\">"), "<"), "3");
+    assert_eq!(page.between("/notices?state=pending&amp;channel=email\">", "<"), "2");
     // This week and the two in which they expire.
     page.shows(&["role=\"img\"", "<title id=\"sent-title\">", "<title id=\"expiring-title\">"]);
     for (week, count) in [("2027-03-08", "3"), ("2027-03-22", "4"), ("2027-04-05", "1")] {

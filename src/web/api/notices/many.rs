@@ -171,5 +171,5 @@ fn filter(fields: &mut Fields<'_>) -> Option<NoticeFilter> {
     let notice_type = fields.optional("notice_type", line(40));
     let due_from = fields.optional("due_from", date);
     let due_to = fields.optional("due_to", date);
-    Some(NoticeFilter { state: Some(state?), permit_id, notice_type, due_from, due_to })
+    Some(NoticeFilter { state: Some(state?), permit_id, notice_type, due_from, due_to, ..NoticeFilter::default() })
 }

@@ -79,6 +79,7 @@ pub(in crate::web) fn read_filter(query: &mut Query) -> Result<NoticeFilter, Pro
         notice_type: query.text("notice_type"),
         due_from: query.date("due_from")?,
         due_to: query.date("due_to")?,
+        ..NoticeFilter::default()
     })
 }
 

@@ -154,7 +154,7 @@ struct StepOutlook {
 
 impl From<StepAhead> for StepOutlook {
     fn from(step: StepAhead) -> Self {
-        let StepAhead { notice_type, due_on, send_by, notice, goes_on, why } = step;
+        let StepAhead { notice_type, due_on, send_by, notice, goes_on, is_letter: _, why } = step;
         let will = if goes_on.is_some() { Will::Send } else { Will::Nothing };
         let state = notice.map(|(_, state)| state);
         Self { notice_type: notice_type.to_string(), due_on, send_by, state, will, why }

@@ -70,7 +70,7 @@ pub(super) async fn preview(State(pages): State<Pages>, user: User, Path(id): Pa
         .map(|copy| MailView::of(&pages, copy, day, format!("/notices/{id}/preview/{}", copy.delivery_id)));
     let name = super::act::label_of(&notice);
     let page = PreviewPage {
-        frame: Frame::of(&pages, &user, "/notices", format!("What {name} will say")),
+        frame: Frame::of(&pages, &user, "/notices", format!("What the mails of {name} say")),
         day,
         mails: mails.collect(),
         back: format!("/notices/{id}"),

@@ -20,10 +20,12 @@ use super::listing::{Asked, Listing};
 use super::shown::{Tag, hex};
 use super::when::{When, when};
 use super::words::Done;
+use crate::domain::calendar::{plus_days, start_of_day};
+use crate::domain::delivery::Channel;
 use crate::domain::notice::{NoticeState, ReasonCode};
 use crate::domain::role::Role;
 use crate::store::PgConnection;
-use crate::store::lists::notices::{AttemptRow, DeliveryRow, NoticeRow, list_notices, read_notice};
+use crate::store::lists::notices::{AttemptRow, DeliveryRow, NoticeFilter, NoticeRow, list_notices, read_notice};
 use crate::web::api::notices::action::Verb;
 use crate::web::api::notices::read_filter;
 use crate::web::api::page::Page;
@@ -50,6 +52,9 @@ struct NoticesPage {
     notice_type: String,
     due_from: String,
     due_to: String,
+    sent_on: String,
+    channels: &'static [Channel],
+    channel: String,
     /// Only those of one permit are shown.
     permit_id: String,
     is_filtered: bool,
@@ -76,7 +81,13 @@ async fn list(
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, Problem> {
     let mut asked = Asked::of(&uri)?;
-    let filter = read_filter(&mut asked.query)?;
+    let zone = pages.api.zone;
+    let sent_on = asked.query.date("sent_on")?;
+    let filter = NoticeFilter {
+        accepted: sent_on.map(|day| (start_of_day(day, zone), start_of_day(plus_days(day, 1), zone))),
+        channel: asked.query.parsed("channel")?,
+        ..read_filter(&mut asked.query)?
+    };
     let page = Page::<Uuid>::read(&asked.uri, &mut asked.query)?;
     let mut connection = pages.api.connection().await?;
     let rows = list_notices(&mut connection, &filter, page.after, page.fetch()).await?;
@@ -90,8 +101,11 @@ async fn list(
         notice_type: given("notice_type"),
         due_from: given("due_from"),
         due_to: given("due_to"),
+        sent_on: given("sent_on"),
+        channels: Channel::ALL,
+        channel: given("channel"),
         permit_id: given("permit_id"),
-        is_filtered: filter != crate::store::lists::notices::NoticeFilter::default(),
+        is_filtered: filter != NoticeFilter::default(),
     };
     asked.query.finish()?;
     Ok(super::frame::shown(&page))

@@ -5,6 +5,7 @@ mod bulk;
 mod change;
 mod draft;
 mod edit;
+mod in_short;
 mod list;
 mod show;
 

@@ -14,6 +14,7 @@ use super::super::when::{When, when};
 use super::super::words::Done;
 use super::HERE;
 use super::draft::{errors_of, name_of};
+use super::in_short::{Sentence, in_short};
 use crate::domain::notice::NoticeState;
 use crate::domain::phase::Phase;
 use crate::domain::role::Role;
@@ -38,6 +39,7 @@ struct ShowPage {
     phase: Phase,
     today: NaiveDate,
     is_paused: bool,
+    sentences: Vec<Sentence>,
     steps: Vec<Step>,
     notices: Vec<NoticeRow>,
     terms: Vec<Term>,
@@ -55,13 +57,15 @@ impl ShowPage {
 }
 
 /// What will become of a step of the schedule.
-struct Step {
-    notice_type: String,
+#[derive(Debug)]
+pub(super) struct Step {
+    pub notice_type: String,
     due_on: Option<NaiveDate>,
-    send_by: Option<NaiveDate>,
+    pub send_by: Option<NaiveDate>,
     state: Option<NoticeState>,
-    notice: Option<Uuid>,
-    goes_on: Option<NaiveDate>,
+    pub notice: Option<Uuid>,
+    pub goes_on: Option<NaiveDate>,
+    pub is_letter: bool,
     why: String,
     /// A person may decide about it before it is due.
     is_open: bool,
@@ -121,11 +125,13 @@ async fn read(pages: &Pages, user: &User, connection: &mut PgConnection, id: Uui
     terms.reverse();
     let changes = list_changes(&mut *connection, id, None, SHOWN).await?;
     let attempts = list_attempts(connection, id, SHOWN).await?;
+    let of_term: Vec<_> = notices.iter().filter(|notice| notice.expires_on == permit.life.expires_on).collect();
     let has_custom = permit.custom.as_object().is_some_and(|custom| !custom.is_empty());
     Ok(ShowPage {
         frame: Frame::of(pages, user, HERE, format!("Permit {}", permit.permit_number)),
         phase: permit.life.phase(moment.today),
         today: moment.today,
+        sentences: in_short(&steps, &of_term),
         is_paused: permit.notices_paused_until.is_some_and(|until| until >= moment.today),
         custom: has_custom.then(|| format!("{:#}", permit.custom)),
         events: events(pages, &notices, changes, attempts),
@@ -154,6 +160,7 @@ async fn read_steps(
         due_on: step.due_on,
         send_by: step.send_by,
         goes_on: step.goes_on,
+        is_letter: step.is_letter,
         why: step.why,
     });
     Ok(steps.collect())

@@ -130,6 +130,11 @@ impl Group {
         }
     }
 
+    /// Whether the examples are all there are.
+    fn is_whole(&self) -> bool {
+        usize::try_from(self.row.count).is_ok_and(|count| count <= self.examples.len())
+    }
+
     fn is_restored(&self) -> bool {
         self.row.held_by() == HeldBy::Restored
     }

@@ -101,7 +101,7 @@ pub(super) async fn preview(
         .enumerate()
         .map(|(place, copy)| MailView::of(&pages, copy, ahead.day, format!("/upcoming/{permit}/{step}/{place}")));
     let page = PreviewPage {
-        frame: Frame::of(&pages, &user, "/upcoming", format!("What {} {step} will say", ahead.permit_number)),
+        frame: Frame::of(&pages, &user, "/upcoming", format!("What the mails of {} {step} say", ahead.permit_number)),
         mails: mails.collect(),
         day: ahead.day,
         back: format!("/upcoming?day={}", ahead.day),

@@ -21,6 +21,8 @@ use crate::web::api::work;
 
 /// Largest form, in bytes.
 const FORM_MAX: usize = 256 * 1024;
+/// The page that takes files.
+const UPLOADS: &str = "/import";
 
 /// Who asks for a page.
 #[derive(Debug, Clone)]
@@ -97,8 +99,9 @@ async fn admit(pages: &Pages, request: Request) -> Result<(Request, User), Respo
         response.extensions_mut().insert(Asked(user));
         return Err(response);
     }
+    let is_upload = is_upload(&request);
     let mut request = with_form(request).await.map_err(IntoResponse::into_response)?;
-    if method == Method::POST && !is_upload(request.headers()) {
+    if method == Method::POST && !is_upload {
         let form = request.extensions().get::<Form>();
         check_csrf(form, &user.csrf).map_err(IntoResponse::into_response)?;
     }
@@ -127,9 +130,10 @@ pub async fn read_form(State(pages): State<Pages>, request: Request, next: Next)
     }
 }
 
-/// Files come as they are and are read by who takes them; everything else that is sent must be a form.
-fn is_upload(headers: &HeaderMap) -> bool {
-    content_type(headers).eq_ignore_ascii_case("multipart/form-data")
+/// Files come as they are, to the one page that takes them, and are read by it with the proof that stands before them.
+/// Everything else that is sent must be a form, for the proof is looked for in forms alone.
+fn is_upload(request: &Request) -> bool {
+    request.uri().path() == UPLOADS && content_type(request.headers()).eq_ignore_ascii_case("multipart/form-data")
 }
 
 fn content_type(headers: &HeaderMap) -> &str {
@@ -143,7 +147,7 @@ async fn with_form(request: Request) -> Result<Request, Problem> {
         return Ok(request);
     }
     refuse_other_sites(request.headers())?;
-    if is_upload(request.headers()) {
+    if is_upload(&request) {
         return Ok(request);
     }
     if !content_type(request.headers()).eq_ignore_ascii_case("application/x-www-form-urlencoded") {

@@ -16,10 +16,15 @@ pub struct Form(Vec<(String, String)>);
 impl Form {
     /// Reads `application/x-www-form-urlencoded`.
     pub fn parse(bytes: &[u8]) -> Result<Self, Problem> {
-        let pairs: Vec<_> =
+        let pairs: Vec<(String, String)> =
             form_urlencoded::parse(bytes).take(FIELDS_MAX + 1).map(|(n, v)| (n.into(), v.into())).collect();
         if pairs.len() > FIELDS_MAX {
             return Err(Problem::new(Kind::TooLarge, format!("a form has at most {FIELDS_MAX} fields")));
+        }
+        // No field takes it, no browser sends it, and the database cannot keep it.
+        if let Some((name, _)) = pairs.iter().find(|(name, value)| name.contains('\0') || value.contains('\0')) {
+            let name = name.replace('\0', "");
+            return Err(Problem::new(Kind::Malformed, format!("the field {name:?} contains the NUL character")));
         }
         Ok(Self(pairs))
     }

@@ -54,11 +54,13 @@ impl<S: Send + Sync> FromRequestParts<S> for User {
 /// What a request needs: to read is everybody's, to change a clerk's; users, tokens and the audit are the
 /// administrator's, and so are changes of permit types. One's own account is one's own.
 pub fn needed(method: &Method, path: &str) -> Role {
-    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let reads = matches!(*method, Method::GET | Method::HEAD);
-    match first {
+    match parts[0] {
         "account" | "sign-out" => Role::Viewer,
         "users" | "tokens" | "audit" => Role::Admin,
+        // There is nothing there but a form.
+        "permits" if matches!(parts.last(), Some(&("new" | "edit"))) => Role::Clerk,
         _ if reads => Role::Viewer,
         "permit-types" => Role::Admin,
         _ => Role::Clerk,
@@ -87,7 +89,7 @@ async fn admit(pages: &Pages, request: Request) -> Result<(Request, User), Respo
     let method = request.method().clone();
     let user = match find_user(pages, request.headers()).await.map_err(IntoResponse::into_response)? {
         Some(user) => user,
-        None if method == Method::GET => return Err(to_sign_in(&request)),
+        None if matches!(method, Method::GET | Method::HEAD) => return Err(to_sign_in(&request)),
         None => {
             let detail = "you are not signed in any more; sign in, and fill in the form again";
             return Err(Problem::new(Kind::Unauthorized, detail).into_response());

@@ -10,7 +10,8 @@ use std::sync::LazyLock;
 
 use askama::Template;
 use axum::Router;
-use axum::extract::Path;
+use axum::extract::RawPathParams;
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
@@ -74,8 +75,9 @@ async fn problems() -> Response {
     page(&ProblemsPage { kinds: Kind::ALL })
 }
 
-async fn problem(Path(slug): Path<String>) -> Response {
-    match Kind::of_slug(&slug) {
+async fn problem(params: Result<RawPathParams, RawPathParamsRejection>) -> Response {
+    let slug = params.ok().and_then(|params| Some(params.iter().next()?.1.to_owned()));
+    match slug.as_deref().and_then(Kind::of_slug) {
         Some(kind) => page(&ProblemPage { kind }),
         None => (StatusCode::NOT_FOUND, page(&MissingPage)).into_response(),
     }

@@ -12,6 +12,7 @@ use super::Pages;
 use super::faults::Asked;
 use super::form::Form;
 use super::frame::{CSRF, query_of};
+use super::path::missing;
 use crate::auth::{Secret, secret};
 use crate::domain::role::Role;
 use crate::store::people::sessions::{SignedIn, find_session, touch_session};
@@ -122,6 +123,15 @@ pub fn check_token(given: &str, expected: &str) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::new(Kind::Forbidden, "the form is not of this session; open the page again, and fill it in again"))
+}
+
+/// What nothing has as its address; whoever is signed in keeps the navigation.
+pub async fn nowhere(State(pages): State<Pages>, headers: HeaderMap) -> Response {
+    let mut response = missing().into_response();
+    if let Ok(Some(user)) = find_user(&pages, &headers).await {
+        response.extensions_mut().insert(Asked(user));
+    }
+    response
 }
 
 /// Reads the form of a request that anybody may send.

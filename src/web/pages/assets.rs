@@ -4,13 +4,14 @@
 use std::sync::LazyLock;
 
 use axum::Router;
-use axum::extract::Path;
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use sha2::{Digest, Sha256};
 
+use super::path::{Path, missing};
 use crate::domain::text::hex;
+use crate::web::api::problem::Problem;
 
 /// A file of ours.
 struct Asset {
@@ -65,13 +66,11 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new().route("/assets/{name}", get(asset))
 }
 
-async fn asset(Path(name): Path<String>) -> Response {
+async fn asset(Path(name): Path<String>) -> Result<Response, Problem> {
     let asked = format!("/assets/{name}");
     let known = [(style(), &STYLE), (script(), &SCRIPT), (icon(), &ICON)];
-    let Some((_, asset)) = known.into_iter().find(|(path, _)| *path == asked) else {
-        return StatusCode::NOT_FOUND.into_response();
-    };
+    let (_, asset) = known.into_iter().find(|(path, _)| *path == asked).ok_or_else(missing)?;
     let headers =
         [(header::CONTENT_TYPE, asset.content_type), (header::CACHE_CONTROL, "public, max-age=31536000, immutable")];
-    (headers, asset.text).into_response()
+    Ok((headers, asset.text).into_response())
 }

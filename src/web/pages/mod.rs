@@ -17,6 +17,7 @@ mod import;
 mod listing;
 mod notices;
 mod passwords;
+mod path;
 mod permit_types;
 mod permits;
 mod problems;
@@ -134,11 +135,12 @@ pub(super) fn router(pages: &Pages) -> Router {
         .layer(from_fn_with_state(pages.clone(), access::read_form));
     guarded
         .merge(open)
+        .merge(assets::router())
+        .fallback(access::nowhere)
         .method_not_allowed_fallback(|| async {
             Problem::new(Kind::MethodNotAllowed, "the page does not take this method")
         })
         .layer(from_fn(work::identified))
         .layer(from_fn_with_state(pages.clone(), faults::as_page))
-        .merge(assets::router())
         .with_state(pages.clone())
 }

@@ -1,7 +1,7 @@
 //! Passwords: hashed where that blocks nobody, and set by one-time links.
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum_extra::extract::CookieJar;
@@ -13,6 +13,7 @@ use super::Pages;
 use super::access::{check_csrf, session_cookie};
 use super::form::Form;
 use super::frame::{Frame, show_as, shown};
+use super::path::Path;
 use super::visit::{Visit, cookie, no_randomness};
 use crate::auth::{Secret, password};
 use crate::domain::recipient::EmailAddress;

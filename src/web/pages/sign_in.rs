@@ -3,13 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 
 use askama::Template;
-use axum::extract::{ConnectInfo, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum_extra::extract::CookieJar;
 use chrono::TimeDelta;
 use secrecy::SecretString;
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::Pages;
@@ -36,23 +35,18 @@ struct SignInPage {
     fault: Option<String>,
 }
 
-/// Where somebody wanted to go.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Wanted {
-    #[serde(default)]
-    next: String,
-}
-
 /// The form.
 pub(super) async fn show(
     State(pages): State<Pages>,
-    Query(wanted): Query<Wanted>,
     Done(done): Done,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let visit = Visit::of(&pages, &headers)?;
     let frame = Frame::open("Sign in", visit.csrf()).said(done);
-    let page = SignInPage { frame, email: String::new(), next: wanted.next, fault: None };
+    // Where somebody wanted to go.
+    let next = Form::parse(uri.query().unwrap_or_default().as_bytes())?.text("next").to_owned();
+    let page = SignInPage { frame, email: String::new(), next, fault: None };
     Ok((visit.jar(&pages), shown(&page)).into_response())
 }
 

@@ -14,6 +14,7 @@ use super::access::User;
 use super::form::Form;
 use super::frame::{Frame, show_as, shown};
 use super::listing::{Asked, Listing};
+use super::path::Path;
 use super::when::{When, when};
 use super::words::{Done, Said};
 use super::wrongs::{Wrongs, given, plain, wrongs_of};
@@ -24,7 +25,6 @@ use crate::store::suppressions::{SuppressionRow, list_suppressions};
 use crate::web::api::fields::{line, read_object};
 use crate::web::api::page::Page;
 use crate::web::api::problem::Problem;
-use crate::web::api::shapes::Id;
 use crate::web::api::suppressions::{add as suppress, end, read_body};
 
 const PATH: &str = "/suppressions";
@@ -117,7 +117,7 @@ async fn add(State(pages): State<Pages>, user: User, form: Form) -> Result<Respo
     Ok(if is_new { Said::Suppressed } else { Said::SuppressedAlready }.at(PATH))
 }
 
-async fn lift(State(pages): State<Pages>, user: User, Id(id): Id, form: Form) -> Result<Response, Problem> {
+async fn lift(State(pages): State<Pages>, user: User, Path(id): Path<Uuid>, form: Form) -> Result<Response, Problem> {
     let mut connection = pages.api.connection().await?;
     let body = json!({ "reason": given(&form, "reason") });
     let reason = match read_object(body, |fields| fields.required("reason", line(1000))) {

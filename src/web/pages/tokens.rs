@@ -15,6 +15,7 @@ use super::access::User;
 use super::form::Form;
 use super::frame::{Frame, show_as, shown};
 use super::listing::{Asked, Listing};
+use super::path::Path;
 use super::when::{When, when};
 use super::words::{Done, Said};
 use super::wrongs::{Wrongs, given, plain, wrongs_of};
@@ -23,7 +24,6 @@ use crate::store::PgConnection;
 use crate::store::tokens::{TokenRecord, list_tokens};
 use crate::web::api::page::Page;
 use crate::web::api::problem::Problem;
-use crate::web::api::shapes::Id;
 use crate::web::api::tokens::{end, make, read_body};
 
 const PATH: &str = "/tokens";
@@ -109,7 +109,7 @@ async fn create(State(pages): State<Pages>, user: User, form: Form) -> Result<Re
     Ok(show_as(StatusCode::CREATED, &page))
 }
 
-async fn revoke(State(pages): State<Pages>, user: User, Id(id): Id) -> Result<Response, Problem> {
+async fn revoke(State(pages): State<Pages>, user: User, Path(id): Path<Uuid>) -> Result<Response, Problem> {
     let mut connection = pages.api.connection().await?;
     end(&pages.api, &mut connection, id, &user.by).await?;
     Ok(Said::TokenRevoked.at(PATH))

@@ -1,7 +1,7 @@
 //! Who may sign in, for administrators.
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
@@ -12,6 +12,7 @@ use super::Pages;
 use super::access::User;
 use super::form::Form;
 use super::frame::{Frame, show_as, shown};
+use super::path::Path;
 use super::visit::no_randomness;
 use super::words::{Done, Said};
 use crate::auth::Secret;

@@ -19,11 +19,11 @@ use crate::store::lists::imports::{ImportSeen, read_import};
 use crate::web::api::fields::{line, read_object};
 use crate::web::api::files::{attachment, take_place};
 use crate::web::api::problem::Problem;
-use crate::web::api::shapes::Id;
 use crate::web::pages::Pages;
 use crate::web::pages::access::User;
 use crate::web::pages::form::Form;
 use crate::web::pages::frame::{Frame, show_as, shown};
+use crate::web::pages::path::Path;
 use crate::web::pages::when::{When, when};
 use crate::web::pages::words::{Done, Said};
 use crate::web::pages::wrongs::{Wrongs, given, plain, wrongs_of};
@@ -167,7 +167,7 @@ impl ReportPage {
 pub(super) async fn read(
     State(pages): State<Pages>,
     user: User,
-    Id(id): Id,
+    Path(id): Path<Uuid>,
     Done(done): Done,
 ) -> Result<Response, Problem> {
     let mut connection = pages.api.connection().await?;
@@ -177,7 +177,7 @@ pub(super) async fn read(
 }
 
 /// The rejected rows as a file.
-pub(super) async fn errors(State(pages): State<Pages>, Id(id): Id) -> Result<Response, Problem> {
+pub(super) async fn errors(State(pages): State<Pages>, Path(id): Path<Uuid>) -> Result<Response, Problem> {
     let place = take_place(&pages.api.exports, "files")?;
     let chunks = pages.api.files.rejected(id).await?;
     let kind = "text/csv; charset=utf-8; header=present";
@@ -187,7 +187,7 @@ pub(super) async fn errors(State(pages): State<Pages>, Id(id): Id) -> Result<Res
 pub(super) async fn release(
     State(pages): State<Pages>,
     user: User,
-    Id(id): Id,
+    Path(id): Path<Uuid>,
     form: Form,
 ) -> Result<Response, Problem> {
     settle(&pages, &user, id, &form, false).await
@@ -196,7 +196,7 @@ pub(super) async fn release(
 pub(super) async fn cancel(
     State(pages): State<Pages>,
     user: User,
-    Id(id): Id,
+    Path(id): Path<Uuid>,
     form: Form,
 ) -> Result<Response, Problem> {
     settle(&pages, &user, id, &form, true).await

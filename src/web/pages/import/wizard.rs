@@ -18,11 +18,11 @@ use crate::store::imports::read_report;
 use crate::store::kept_files::{FileCheck, KeptFile, get_kept_file, note_check, remove_kept_file};
 use crate::web::api::files::{ImportRefused, ImportWords, take_place};
 use crate::web::api::problem::Problem;
-use crate::web::api::shapes::Id;
 use crate::web::pages::Pages;
 use crate::web::pages::access::User;
 use crate::web::pages::form::Form;
 use crate::web::pages::frame::{Frame, show_as, shown};
+use crate::web::pages::path::Path;
 use crate::web::pages::words::{Done, Said};
 use crate::web::pages::wrongs::Wrongs;
 
@@ -121,7 +121,7 @@ fn address(id: Uuid) -> String {
 pub(super) async fn show(
     State(pages): State<Pages>,
     user: User,
-    Id(id): Id,
+    Path(id): Path<Uuid>,
     Done(done): Done,
 ) -> Result<Response, Problem> {
     let mut connection = pages.api.connection().await?;
@@ -132,7 +132,12 @@ pub(super) async fn show(
 }
 
 /// Checks again, imports, or discards.
-pub(super) async fn act(State(pages): State<Pages>, user: User, Id(id): Id, form: Form) -> Result<Response, Problem> {
+pub(super) async fn act(
+    State(pages): State<Pages>,
+    user: User,
+    Path(id): Path<Uuid>,
+    form: Form,
+) -> Result<Response, Problem> {
     let mut connection = pages.api.connection().await?;
     let file = get_kept_file(&mut *connection, id).await?;
     match form.text("do") {

@@ -1,6 +1,6 @@
 //! What people do with notices, on whatever page: the same as over the API, and written down.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::super::Pages;
 use super::super::access::User;
 use super::super::form::Form;
+use super::super::path::Path;
 use super::super::words::Said;
 use super::show_refused;
 use crate::store::lists::notices::NoticeRow;

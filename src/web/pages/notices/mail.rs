@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use askama::Template;
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{OriginalUri, State};
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Response};
 use base64::Engine as _;
@@ -17,6 +17,7 @@ use super::super::Pages;
 use super::super::access::User;
 use super::super::frame::{self, Frame};
 use super::super::listing::Asked;
+use super::super::path::Path;
 use crate::mail::Preview;
 use crate::store::leases::{Leased, read_copies};
 use crate::store::lists::notices::read_notice;

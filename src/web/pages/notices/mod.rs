@@ -5,7 +5,7 @@ pub(super) mod mail;
 
 use askama::Template;
 use axum::Router;
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{OriginalUri, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -17,6 +17,7 @@ use super::access::User;
 use super::form::Form;
 use super::frame::{Frame, show_as};
 use super::listing::{Asked, Listing};
+use super::path::Path;
 use super::shown::{Tag, hex};
 use super::when::{When, when};
 use super::words::Done;

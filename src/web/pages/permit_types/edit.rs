@@ -19,12 +19,12 @@ use crate::store::lists::permit_types::{Effects, Expected, TypeData, TypeRow, fo
 use crate::store::{PgConnection, StoreError};
 use crate::web::api::permit_types::{read_body, said, save};
 use crate::web::api::problem::{Kind, Problem};
-use crate::web::api::shapes::Code;
 use crate::web::pages::Pages;
 use crate::web::pages::access::User;
 use crate::web::pages::differences::{Difference, differences};
 use crate::web::pages::form::Form;
 use crate::web::pages::frame::{Frame, show_as, shown};
+use crate::web::pages::path::Code;
 use crate::web::pages::words::{Done, Said};
 use crate::web::pages::wrongs::{Wrongs, wrongs_of};
 

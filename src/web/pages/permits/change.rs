@@ -1,6 +1,6 @@
 //! What is done with one permit besides writing it: renew, pause, archive, restore, and hold or skip a step in advance.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use chrono::NaiveDate;
 use serde_json::json;
@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::super::Pages;
 use super::super::access::User;
 use super::super::form::Form;
+use super::super::path::Path;
 use super::super::words::Said;
 use super::show::page_with_fault;
 use super::{HERE, rules};

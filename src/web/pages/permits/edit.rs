@@ -2,7 +2,7 @@
 //! other when somebody else was quicker.
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use uuid::Uuid;
@@ -11,6 +11,7 @@ use super::super::Pages;
 use super::super::access::User;
 use super::super::form::Form;
 use super::super::frame::{Frame, show_as, shown};
+use super::super::path::Path;
 use super::super::words::Said;
 use super::draft::{ContactDraft, Draft, errors_of};
 use super::{HERE, rules, types};

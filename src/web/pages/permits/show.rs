@@ -1,7 +1,7 @@
 //! One permit: what it says, what will be sent and why, what was sent, and who changed what.
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde_json::Value;
@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::super::Pages;
 use super::super::access::User;
 use super::super::frame::{Frame, show_as, shown};
+use super::super::path::Path;
 use super::super::when::{When, when};
 use super::super::words::Done;
 use super::HERE;

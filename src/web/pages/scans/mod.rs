@@ -4,7 +4,7 @@ mod expected;
 
 use askama::Template;
 use axum::Router;
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use axum::routing::get;
 use chrono::NaiveDate;
@@ -15,6 +15,7 @@ use super::Pages;
 use super::access::User;
 use super::frame::{self, Frame};
 use super::listing::{Asked, Listing};
+use super::path::Path;
 use super::shown::Tag;
 use super::when::{When, when};
 use super::words::{Done, Said};

@@ -1,6 +1,6 @@
 //! One notice that will be sent: its mails as they will look, and keeping it back.
 
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use chrono::NaiveDate;
 use uuid::Uuid;
@@ -12,6 +12,7 @@ use super::super::frame::{self, Frame};
 use super::super::listing::Asked;
 use super::super::notices::act::{back, is_about_it};
 use super::super::notices::mail::{MailView, PreviewPage, html_of};
+use super::super::path::{Path, missing};
 use super::super::words::Said;
 use super::show_refused;
 use crate::domain::copies::{Owed, copies};
@@ -141,6 +142,7 @@ pub(super) async fn decide(
     let decided = decide_recorded(&mut connection, permit, &step, (beforehand, reason), &user.by, &rules).await;
     match decided.map_err(Problem::from) {
         Ok(notice) => Ok(said.at(&back(&form, format!("/notices/{notice}")))),
+        Err(problem) if problem.errors().iter().any(|error| error.pointer == "/notice_type") => Err(missing()),
         Err(problem) if is_about_it(&problem) => {
             let back = back(&form, "/upcoming".to_owned());
             show_refused(&pages, &user, &mut connection, &back, &problem).await

@@ -123,11 +123,13 @@ async fn lift(State(pages): State<Pages>, user: User, Path(id): Path<Uuid>, form
     let reason = match read_object(body, |fields| fields.required("reason", line(1000))) {
         Ok(reason) => reason,
         Err(problem) => {
-            let field = format!("reason-{id}");
-            let errors = wrongs_of(problem, plain)?.into_iter().map(|(_, sentence)| (field.clone(), sentence));
-            let errors = errors.collect();
+            let sentences = wrongs_of(problem, plain)?;
             let mut page = SuppressionsPage::read(&pages, &user, &mut connection, &Uri::from_static(PATH)).await?;
             page.lifting = Some(id);
+            // Lifted meanwhile, or on another page of the list, it has no field here.
+            let is_shown = page.listing.rows.iter().any(|entry| entry.row.id == id);
+            let place = if is_shown { format!("reason-{id}") } else { "main".to_owned() };
+            let errors = sentences.into_iter().map(|(_, sentence)| (place.clone(), sentence)).collect();
             return Ok(page.refused(form, errors));
         }
     };

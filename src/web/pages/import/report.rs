@@ -212,6 +212,10 @@ async fn settle(pages: &Pages, user: &User, id: Uuid, form: &Form, cancel: bool)
             let errors = wrongs_of(problem, plain)?;
             let mut page = ReportPage::read(pages, user, &mut connection, id).await?;
             (page.reason, page.errors) = (form.text("reason").to_owned(), errors);
+            if page.held == 0 {
+                // The field went with what was held.
+                page.errors.iter_mut().for_each(|(place, _)| "main".clone_into(place));
+            }
             page.frame = page.frame.with_errors(true);
             return Ok(show_as(StatusCode::UNPROCESSABLE_ENTITY, &page));
         }

@@ -11,7 +11,7 @@ use super::super::access::User;
 use super::super::form::Form;
 use super::super::path::Path;
 use super::super::words::Said;
-use super::show::page_with_fault;
+use super::show::{OUTLOOK, page_with_fault};
 use super::{HERE, rules};
 use crate::store::actions::Beforehand;
 use crate::store::changes;
@@ -151,5 +151,5 @@ pub(super) async fn decide(
         Ok(said)
     }
     .await;
-    answer(&pages, &user, id, "reason", done).await
+    answer(&pages, &user, id, OUTLOOK, done).await
 }

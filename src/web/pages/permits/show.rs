@@ -98,6 +98,9 @@ pub(super) async fn show(
     Ok(shown(&page))
 }
 
+/// Where the steps stand.
+pub(super) const OUTLOOK: &str = "outlook";
+
 /// The page with what is wrong with what was wanted of the permit. `field` is the place of what is about no other one.
 pub(super) async fn page_with_fault(
     pages: &Pages,
@@ -111,6 +114,15 @@ pub(super) async fn page_with_fault(
     page.errors = errors_of(problem);
     if page.errors.is_empty() {
         page.errors.push((field.to_owned(), format!("{}.", problem.detail())));
+    }
+    // What is not on the page cannot be led to: an archived permit has one button only, and each step fields of its own.
+    let fields: &[&str] = if page.permit.archived_at.is_some() {
+        &["archive"]
+    } else {
+        &["archive", "expires_on", "effective_on", "notices_paused_until"]
+    };
+    for (place, _) in page.errors.iter_mut().filter(|(place, _)| !fields.contains(&place.as_str())) {
+        (if field == OUTLOOK { OUTLOOK } else { "main" }).clone_into(place);
     }
     page.frame = page.frame.with_errors(true);
     Ok(show_as(problem.kind().status(), &page))

@@ -176,6 +176,13 @@ async fn show_refused(
 ) -> Result<Response, Problem> {
     let uri = back.parse().unwrap_or_else(|_| axum::http::Uri::from_static("/problems"));
     let mut page = read(pages, user, connection, Asked::of(&uri)?, refused).await?;
+    // The form of what is held no more is gone.
+    let fields: Vec<String> = page.groups.iter().map(|group| format!("reason-{}", group.id())).collect();
+    for (place, _) in page.errors.iter_mut().filter(|(place, _)| place.starts_with("reason-")) {
+        if !fields.contains(place) {
+            "main".clone_into(place);
+        }
+    }
     page.frame = page.frame.with_errors(true);
     Ok(show_as(status, &page))
 }

@@ -9,7 +9,7 @@ use axum::response::Response;
 use super::Pages;
 use super::access::User;
 use super::frame::{Frame, show_as};
-use crate::web::api::problem::Problem;
+use crate::web::api::problem::{Kind, Problem};
 use crate::web::api::work::request_id;
 
 #[derive(Template)]
@@ -42,8 +42,19 @@ pub async fn as_page(State(pages): State<Pages>, request: Request, next: Next) -
     page
 }
 
+/// The titles of problems are for programs; these say it to people.
+fn title_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Unauthorized => "You are not signed in",
+        Kind::Forbidden => "You may not do this",
+        Kind::UnsupportedMediaType | Kind::Malformed => "The request cannot be read",
+        Kind::TooLarge => "That is too large",
+        other => other.title(),
+    }
+}
+
 fn page_of(pages: &Pages, user: Option<&User>, problem: &Problem, headers: &HeaderMap) -> Response {
-    let title = problem.kind().title();
+    let title = title_of(problem.kind());
     let frame = match user {
         Some(user) => Frame::of(pages, user, "", title),
         None => Frame::open(title, String::new()),

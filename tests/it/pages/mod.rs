@@ -1,5 +1,6 @@
 //! The office's pages over HTTP: who may see what, and what each does.
 
+mod guard;
 mod import;
 mod notices;
 mod office;

@@ -5,6 +5,8 @@ pub mod browser;
 pub mod cluster;
 pub mod dispatching;
 pub mod dropped;
+pub mod filled;
+pub mod html;
 pub mod office;
 pub mod own_server;
 pub mod pages;

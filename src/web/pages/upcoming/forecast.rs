@@ -69,8 +69,13 @@ pub struct Going {
 impl Going {
     /// Tells its fields from those of another.
     pub fn field(&self) -> String {
-        format!("{}-{}", self.permit_id.simple(), self.notice_type)
+        field_of(self.permit_id, &self.notice_type)
     }
+}
+
+/// Tells the fields of one step of a permit from those of another.
+pub fn field_of(permit: Uuid, step: &str) -> String {
+    format!("{}-{step}", permit.simple())
 }
 
 /// What has to be judged one by one, as it is on one day.

@@ -76,6 +76,22 @@ struct DayPage {
     may_act: bool,
     here: String,
     errors: Vec<(String, String)>,
+    refused: Option<Refused>,
+}
+
+/// What somebody wanted to keep back, and was refused.
+struct Refused {
+    /// Tells its fields from those of another, as [`Going::field`].
+    field: String,
+    /// What was typed.
+    reason: String,
+}
+
+impl DayPage {
+    /// What was typed for this one, if it is the one that was refused.
+    fn typed(&self, going: &Going) -> Option<&str> {
+        self.refused.as_ref().filter(|refused| refused.field == going.field()).map(|refused| refused.reason.as_str())
+    }
 }
 
 async fn show(
@@ -131,6 +147,7 @@ async fn show_refused(
     user: &User,
     connection: &mut PgConnection,
     back: &str,
+    refused: Refused,
     problem: &Problem,
 ) -> Result<Response, Problem> {
     let uri: Uri = back.parse().unwrap_or_else(|_| Uri::from_static("/upcoming"));
@@ -138,8 +155,10 @@ async fn show_refused(
     let Some(day) = asked.query.date("day")? else { return Err(problem.clone()) };
     let today = pages.api.moment(connection).await?.today;
     let mut page = read_day(pages, user, connection, asked, (day, today)).await?;
-    let sentences = sentences(Verb::Hold, problem).into_iter();
-    page.errors = sentences.map(|(_, sentence)| ("main".to_owned(), sentence)).collect();
+    let is_listed = page.list.rows.iter().any(|going| going.field() == refused.field);
+    let place = if is_listed { format!("reason-{}", refused.field) } else { "main".to_owned() };
+    page.errors = sentences(Verb::Hold, problem).into_iter().map(|(_, sentence)| (place.clone(), sentence)).collect();
+    page.refused = Some(refused);
     page.frame = page.frame.with_errors(true);
     Ok(frame::show_as(problem.kind().status(), &page))
 }
@@ -174,6 +193,7 @@ async fn read_day(
         may_act: user.may(Role::Clerk),
         here,
         errors: Vec::new(),
+        refused: None,
     })
 }
 

@@ -14,7 +14,8 @@ use super::super::notices::act::{back, is_about_it};
 use super::super::notices::mail::{MailView, PreviewPage, html_of};
 use super::super::path::{Path, missing};
 use super::super::words::Said;
-use super::show_refused;
+use super::forecast::field_of;
+use super::{Refused, show_refused};
 use crate::domain::copies::{Owed, copies};
 use crate::domain::notice::NoticeKey;
 use crate::domain::outlook::outlook;
@@ -145,7 +146,8 @@ pub(super) async fn decide(
         Err(problem) if problem.errors().iter().any(|error| error.pointer == "/notice_type") => Err(missing()),
         Err(problem) if is_about_it(&problem) => {
             let back = back(&form, "/upcoming".to_owned());
-            show_refused(&pages, &user, &mut connection, &back, &problem).await
+            let refused = Refused { field: field_of(permit, &step), reason: reason.to_owned() };
+            show_refused(&pages, &user, &mut connection, &back, refused, &problem).await
         }
         Err(problem) => Err(problem),
     }

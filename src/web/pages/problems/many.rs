@@ -29,7 +29,7 @@ pub(super) async fn act_many(State(pages): State<Pages>, user: User, form: Form)
     let verb = verb.ok_or_else(|| Problem::new(Kind::NotFound, "there is no such action for many"))?;
     let mut ids: Vec<Uuid> = form.all("notice").filter_map(|id| id.parse().ok()).collect();
     ids.truncate(MANY);
-    let refused = |errors| Refused { errors, reason: form.text("reason").to_owned() };
+    let refused = |errors| Refused { errors, reason: form.text("reason").to_owned(), ticked: ids.clone() };
     let unprocessable = Kind::ValidationFailed.status();
     if ids.is_empty() {
         let errors = vec![("main".to_owned(), "Tick the notices that are meant.".to_owned())];
@@ -83,7 +83,7 @@ pub(super) async fn settle_held(State(pages): State<Pages>, user: User, form: Fo
             let field = format!("reason-{}", form.text("field"));
             let verb = if cancels { Verb::Cancel } else { Verb::Release };
             let errors = sentences(verb, &problem).into_iter().map(|(_, sentence)| (field.clone(), sentence)).collect();
-            let refused = Refused { errors, reason: reason.to_owned() };
+            let refused = Refused { errors, reason: reason.to_owned(), ticked: Vec::new() };
             show_refused(&pages, &user, &mut connection, &back, problem.kind().status(), refused).await
         }
         Err(problem) => Err(problem),

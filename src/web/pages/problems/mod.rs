@@ -74,8 +74,7 @@ struct ProblemsPage {
     may_act: bool,
     /// This very page, to come back to.
     here: String,
-    errors: Vec<(String, String)>,
-    reason: String,
+    refused: Refused,
 }
 
 /// How many there are, in words.
@@ -151,6 +150,15 @@ impl Group {
 pub struct Refused {
     pub errors: Vec<(String, String)>,
     pub reason: String,
+    /// The notices that were ticked.
+    pub ticked: Vec<Uuid>,
+}
+
+impl ProblemsPage {
+    /// Whether this notice was ticked before something was refused.
+    fn is_ticked(&self, notice: &Uuid) -> bool {
+        self.refused.ticked.contains(notice)
+    }
 }
 
 async fn show(
@@ -178,7 +186,7 @@ async fn show_refused(
     let mut page = read(pages, user, connection, Asked::of(&uri)?, refused).await?;
     // The form of what is held no more is gone.
     let fields: Vec<String> = page.groups.iter().map(|group| format!("reason-{}", group.id())).collect();
-    for (place, _) in page.errors.iter_mut().filter(|(place, _)| place.starts_with("reason-")) {
+    for (place, _) in page.refused.errors.iter_mut().filter(|(place, _)| place.starts_with("reason-")) {
         if !fields.contains(place) {
             "main".clone_into(place);
         }
@@ -254,8 +262,7 @@ async fn read(
         today: pages.api.moment(connection).await?.today,
         may_act: user.may(Role::Clerk),
         here,
-        errors: refused.errors,
-        reason: refused.reason,
+        refused,
     })
 }
 

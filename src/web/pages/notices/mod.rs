@@ -282,9 +282,14 @@ async fn show_refused(
 ) -> Result<Response, Problem> {
     let mut page = NoticePage::read(pages, user, connection, id).await?;
     page.errors = act::sentences(verb, problem);
-    // What is asked of one copy stands with that copy.
+    // What is asked of one copy stands with that copy, and what is wrong with a field at that field.
     if let Ok(delivery) = form.text("delivery_id").parse::<Uuid>() {
-        page.errors.iter_mut().for_each(|(place, _)| *place = format!("copy-{}", delivery.simple()));
+        let copy = delivery.simple();
+        let place_of = |place: &str| match place {
+            "actions" => format!("copy-{copy}"),
+            field => format!("{field}-{copy}"),
+        };
+        page.errors.iter_mut().for_each(|(place, _)| *place = place_of(place));
     }
     page.given = Given {
         verb: verb.as_str().to_owned(),

@@ -102,6 +102,20 @@ impl FilePage {
         (!usual.into_iter().any(|known| known.format == chosen)).then_some(chosen)
     }
 
+    /// Why the file cannot be imported as it was checked, with the place of what can be done about it.
+    fn obstacles(&self) -> Wrongs {
+        let missing = self.fields.iter().find(|field| field.is_missing());
+        let refusal = self.refusal.clone().map(|refusal| {
+            let place = missing.map_or_else(|| "check".to_owned(), |field| format!("field/{}", field.name));
+            (place, refusal)
+        });
+        let rejected = self.report.as_ref().filter(|report| report.rejected > 0 && !self.is_ready()).map(|report| {
+            let rows = if report.rejected == 1 { "1 row".to_owned() } else { format!("{} rows", report.rejected) };
+            ("errors".to_owned(), format!("{rows} with errors, so nothing can be imported."))
+        });
+        refusal.into_iter().chain(rejected).collect()
+    }
+
     fn refused(mut self, status: StatusCode, errors: Wrongs) -> Response {
         self.errors = errors;
         self.frame = self.frame.with_errors(true);
@@ -127,7 +141,8 @@ pub(super) async fn show(
     let mut connection = pages.api.connection().await?;
     let file = get_kept_file(&mut *connection, id).await?;
     let mut page = FilePage::read(&pages, &user, &mut connection, file, None).await?;
-    page.frame = page.frame.said(done);
+    page.errors = page.obstacles();
+    page.frame = page.frame.said(done).with_errors(!page.errors.is_empty());
     Ok(shown(&page))
 }
 

@@ -1,18 +1,10 @@
 //! A clerk and the permits.
 
-use permit_notifier::domain::role::Role;
 use serde_json::json;
 use thirtyfour::prelude::*;
 
+use super::{CLERK, office};
 use crate::support::{api::TestApi, browser::Browser};
-
-const CLERK: &str = "clerk@office.example";
-
-async fn office() -> TestApi {
-    let api = TestApi::open().await;
-    api.add_user(CLERK, Role::Clerk).await;
-    api
-}
 
 #[ignore = "wants a browser"]
 #[tokio::test]

@@ -1,8 +1,13 @@
 //! A real browser: Debian's chromium, led by its chromedriver, that reaches this machine and nothing else.
 
+mod hands;
+mod senses;
+
 use std::{
+    fs,
     io::{BufRead, BufReader},
     os::unix::process::CommandExt,
+    path::PathBuf,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -11,22 +16,43 @@ use nix::{
     sys::signal::{Signal, killpg},
     unistd::Pid,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use thirtyfour::{ChromiumLikeCapabilities, prelude::*};
+
+use super::run_folder::TestDir;
 
 /// A page is there sooner, on a machine that does other things too.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A telephone.
+pub const NARROW: u32 = 360;
 
 /// A browser with one window. Ends with [`Browser::close`], or with the test that fails.
 pub struct Browser {
     pub driver: WebDriver,
     server: Child,
     url: String,
+    way: Way,
+    /// What is sent up and what came down.
+    files: TestDir,
+}
+
+/// How the pages are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// With a pointer.
+    Usual,
+    /// On a narrow screen, and the pages run no script.
+    NarrowWithoutScript,
+    /// Without a pointer, and each stop of the keyboard is to be seen.
+    Keyboard,
 }
 
 impl Drop for Browser {
     /// The browser is a child of its server's, and would outlive it.
     fn drop(&mut self) {
+        // Its own end would ask the server and wait for the answer on the thread that reads it.
+        let _ = self.driver.clone().leak();
         if let Ok(group) = i32::try_from(self.server.id()) {
             let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
         }
@@ -37,15 +63,17 @@ impl Drop for Browser {
 impl Browser {
     /// A browser for the service at `url`.
     pub async fn open(url: &str) -> Self {
-        Self::start(url, &[]).await
+        Self::used(Way::Usual, url).await
     }
 
     /// The same, which runs no script of a page.
     pub async fn without_script(url: &str) -> Self {
-        Self::start(url, &["--blink-settings=scriptEnabled=false"]).await
+        Self::used(Way::NarrowWithoutScript, url).await
     }
 
-    async fn start(url: &str, more: &[&str]) -> Self {
+    /// A browser that is used in this way.
+    pub async fn used(way: Way, url: &str) -> Self {
+        let files = TestDir::new();
         let mut server = Command::new("chromedriver")
             .arg("--port=0")
             .process_group(0)
@@ -70,11 +98,18 @@ impl Browser {
             "--window-size=1280,1000",
             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
         ];
-        for argument in usual.iter().chain(more) {
+        let more = (way == Way::NarrowWithoutScript).then_some("--blink-settings=scriptEnabled=false");
+        for argument in usual.into_iter().chain(more) {
             wanted.add_arg(argument).expect("an argument");
         }
+        let down = json!({ "download.default_directory": files.path() });
+        wanted.add_experimental_option("prefs", down).expect("a folder for what comes down");
         let driver = WebDriver::new(format!("http://127.0.0.1:{port}"), wanted).await.expect("a browser");
-        Self { driver, server, url: url.to_owned() }
+        let browser = Self { driver, server, url: url.to_owned(), way, files };
+        if way == Way::NarrowWithoutScript {
+            browser.be_wide(NARROW).await;
+        }
+        browser
     }
 
     pub async fn close(self) {
@@ -91,66 +126,6 @@ impl Browser {
         self.fill("Email address", email).await;
         self.fill("Password", super::pages::PASSWORD).await;
         self.press("Sign in").await;
-    }
-
-    /// The field with this label, found as people find it.
-    pub async fn field(&self, label: &str) -> WebElement {
-        let by = format!("//label[normalize-space()={}]", quoted(label));
-        let label = self.element(&by).await;
-        let id = label.attr("for").await.expect("an answer").expect("a label that says for what");
-        self.element(&format!("//*[@id={}]", quoted(&id))).await
-    }
-
-    /// Writes into a field, instead of what stands there.
-    pub async fn fill(&self, label: &str, text: &str) {
-        let field = self.field(label).await;
-        if field.attr("type").await.expect("an answer").as_deref() == Some("date") {
-            // As people of that language write it: month, day, year.
-            let parts: Vec<&str> = text.split('-').collect();
-            field.send_keys(format!("{}{}{}", parts[1], parts[2], parts[0])).await.expect("keys");
-            return;
-        }
-        field.clear().await.expect("an empty field");
-        field.send_keys(text).await.expect("keys");
-    }
-
-    /// Chooses from a list.
-    pub async fn choose(&self, label: &str, option: &str) {
-        let field = self.field(label).await;
-        let by = format!("./option[normalize-space()={}]", quoted(option));
-        field.find(By::XPath(by)).await.expect("an option").click().await.expect("a choice");
-    }
-
-    /// Presses the first button, or follows the first link, with this text.
-    pub async fn press(&self, text: &str) {
-        let text = quoted(text);
-        let by = format!("//*[self::button or self::a or self::summary][normalize-space()={text}]");
-        self.element(&by).await.click().await.unwrap_or_else(|error| panic!("{text}: {error}"));
-    }
-
-    /// Presses a key somewhere on the page.
-    pub async fn key(&self, keys: impl Into<TypingData>) {
-        let at = self.driver.active_element().await.expect("a place");
-        at.send_keys(keys).await.expect("keys");
-    }
-
-    /// What is read where the keyboard is.
-    pub async fn focused(&self) -> String {
-        let said = "const at = document.activeElement;
-                    const label = at.labels?.length ? at.labels[0].textContent : '';
-                    return (label || at.getAttribute('aria-label') || at.textContent || at.tagName).trim();";
-        self.script(said).await.as_str().unwrap_or_default().to_owned()
-    }
-
-    /// Goes on by Tab until the keyboard is at what is read as `text`.
-    pub async fn tab_to(&self, text: &str) {
-        for _ in 0..150 {
-            if self.focused().await == text {
-                return;
-            }
-            self.key(Key::Tab + "").await;
-        }
-        panic!("the keyboard does not reach {text:?}; it is at {:?}", self.focused().await);
     }
 
     /// Waits until the page shows this text.
@@ -171,6 +146,30 @@ impl Browser {
         match self.driver.find(By::Tag("body")).await {
             Ok(body) => body.text().await.unwrap_or_default(),
             Err(_) => String::new(),
+        }
+    }
+
+    /// A file to be sent up.
+    pub fn file(&self, name: &str, content: &[u8]) -> PathBuf {
+        let path = self.files.path().join(name);
+        fs::write(&path, content).expect("a file");
+        path
+    }
+
+    /// Waits for the one file that came down whose name begins so, and reads it.
+    pub async fn downloaded(&self, name: &str) -> String {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let files = fs::read_dir(self.files.path()).expect("the folder").map(|file| file.expect("a file").path());
+            let is_whole = |path: &PathBuf| {
+                let called = path.file_name().unwrap_or_default().to_string_lossy();
+                called.starts_with(name) && !called.ends_with(".crdownload")
+            };
+            if let Some(path) = files.into_iter().find(is_whole) {
+                return fs::read_to_string(path).expect("a text");
+            }
+            assert!(Instant::now() < until, "no {name}… came down: {}", self.text().await);
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 

@@ -45,7 +45,7 @@ async fn everything(api: &TestApi) -> Vec<String> {
     let long = office
         .create_permit(|p| {
             (p.permit_number, p.expires_on) = (LONG[..64].parse().unwrap(), office.in_days(5));
-            p.holder_name = LONG.to_owned();
+            LONG.clone_into(&mut p.holder_name);
             p.holder_email = Some(format!("{}@example.org", &LONG[..60]).parse().unwrap());
             p.site_address = Some(LONG.to_owned());
             p.description = Some(LONG.to_owned());

@@ -31,6 +31,7 @@ async fn an_office_is_looked_after_and_the_audit_has_it() {
     let link = a_user_is_added(&browser).await;
     the_audit_has_it(&browser).await;
     browser.press("Sign out").await;
+    browser.is_done("You are signed out.").await;
     they_set_a_password_and_look(&api, &browser, &link).await;
     browser.close().await;
     api.close().await;
@@ -82,6 +83,9 @@ async fn a_token_is_made_and_revoked(api: &TestApi, browser: &Browser) {
     let token = browser.value("Token of portal").await;
     let ask = async || send(api.client.get(format!("{}/api/v1/whoami", api.url)).bearer_auth(&token)).await;
     assert_eq!(ask().await.text("name"), "portal");
+    // By way of another page, for the one with the token has the same address.
+    browser.press("Users").await;
+    browser.is_at("/users").await;
     browser.press("Tokens").await;
     browser.see("portal").await;
     assert!(!browser.driver.source().await.unwrap().contains(&token), "it is shown once");
@@ -108,6 +112,7 @@ async fn the_audit_has_it(browser: &Browser) {
     browser.press("Audit").await;
     browser.choose("Who", &format!("user:{ADMIN}")).await;
     browser.press("Filter").await;
+    browser.is_at("by=").await;
     let rows = browser.driver.find_all(By::Css("tbody > tr")).await.unwrap();
     let mut said = Vec::new();
     for row in rows {
@@ -174,6 +179,7 @@ async fn a_notice_is_found_with_its_attempts_and_the_exact_message() {
     browser.choose("State", "failed").await;
     browser.fill("Due from", &api.office.in_days(-2).to_string()).await;
     browser.press("Filter").await;
+    browser.is_at("state=failed").await;
     browser.see("F-1").await;
     assert!(!browser.text().await.contains("F-2"));
     browser.press("expires-7d").await;

@@ -42,7 +42,8 @@ async fn mail_is_kept_back(way: Way) {
     browser.fill("Reason", " ").await;
     browser.press("Hold").await;
     browser.is_refused("The reason must have 1 to 1000 characters.").await;
-    // It is open still, and the sentence leads to it.
+    assert!(browser.field("Reason").await.is_displayed().await.unwrap(), "the form is open still");
+    // The sentence leads to it.
     browser.press("The reason must have 1 to 1000 characters.").await;
     assert_eq!(browser.focused().await, "Reason");
     browser.fill("Reason", "the holder has called").await;

@@ -141,6 +141,19 @@ impl Browser {
         }
     }
 
+    /// Waits until the browser is at an address with this in it: a page that is left shows much of the next one's text.
+    pub async fn is_at(&self, part: &str) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let url = self.driver.current_url().await.expect("an address");
+            if url.as_str().contains(part) {
+                return;
+            }
+            assert!(Instant::now() < until, "{url}, and not {part}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
     /// What the page shows.
     pub async fn text(&self) -> String {
         match self.driver.find(By::Tag("body")).await {

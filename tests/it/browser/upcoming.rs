@@ -49,7 +49,7 @@ async fn mail_is_kept_back(way: Way) {
     browser.fill("Reason", "the holder has called").await;
     browser.press("Hold").await;
     browser.is_done("The notice is held until somebody releases or cancels it.").await;
-    browser.see("1 held by a person; they are not in this list.").await;
+    browser.see("1 held; they are not in this list.").await;
     assert!(!browser.text().await.contains("A-HELD"), "it is no longer in that day");
 
     browser.press("Hold or skip expires-30d of B-SKIP").await;
@@ -73,7 +73,7 @@ async fn mail_is_kept_back(way: Way) {
 /// Its text, and its HTML as it will look.
 async fn a_mail_is_looked_at(browser: &Browser) {
     browser.press("its mail").await;
-    browser.see("What A-HELD expires-30d will say").await;
+    browser.see("What the mails of A-HELD expires-30d say").await;
     browser.see("As plain text").await;
     let text = browser.driver.find(By::Css("pre")).await.unwrap().text().await.unwrap();
     assert!(text.contains("Saturday, 10 April 2027") && text.contains("A-HELD"), "{text}");

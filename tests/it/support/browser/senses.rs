@@ -1,8 +1,10 @@
 //! What somebody notices of a page without looking for it: what is announced, where the keyboard is, how wide it is.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
-use super::{Browser, Way};
+use super::{Browser, PATIENCE, Way};
 
 impl Browser {
     /// What is read where the keyboard is.
@@ -14,7 +16,7 @@ impl Browser {
         self.script(said).await.as_str().unwrap_or_default().to_owned()
     }
 
-    /// Panics unless the place of the keyboard is to be seen: marked, inside the window and under nothing else.
+    /// Waits until the place of the keyboard is to be seen: marked, inside the window and under nothing else.
     pub async fn sees_where_it_is(&self) {
         let shown = "const at = document.activeElement;
                      if (at === document.body) return true;
@@ -25,8 +27,13 @@ impl Browser {
                      if (!ringed || right - left < 2 || bottom - top < 2) return false;
                      const there = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
                      return !!there && (at.contains(there) || there.contains(at));";
-        let is_seen = self.script(shown).await.as_bool().unwrap_or_default();
-        assert!(is_seen, "the keyboard is at {:?} and nobody sees it: {}", self.focused().await, self.text().await);
+        let until = Instant::now() + PATIENCE;
+        // A page that has just come may still be moving to where the keyboard is.
+        while self.script(shown).await != true {
+            let place = self.focused().await;
+            assert!(Instant::now() < until, "the keyboard is at {place:?} and nobody sees it: {}", self.text().await);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 
     /// A form was refused: its page says so first, in a way that is announced, and says `sentence` among it.

@@ -120,12 +120,13 @@ impl Browser {
         self.driver.goto(format!("{}{path}", self.url)).await.expect("a page");
     }
 
-    /// Signs in with the usual password.
+    /// Signs in with the usual password, and waits until that is done: a page asked for meanwhile would be refused.
     pub async fn sign_in(&self, email: &str) {
         self.goto("/sign-in").await;
         self.fill("Email address", email).await;
         self.fill("Password", super::pages::PASSWORD).await;
         self.press("Sign in").await;
+        self.see("Sign out").await;
     }
 
     /// Waits until the page shows this text.

@@ -153,8 +153,9 @@ const FRESH: Duration = Duration::from_secs(1);
 
 /// A pool of `size` connections that only read; connects when first used.
 ///
-/// What a cancelled statement leaves behind can take nothing along here, so a connection is not cleaned when it comes
-/// back, and one that was used a moment ago is not tried first: each would take as long as the reading itself.
+/// No saved change can be lost here, so a connection is not cleaned when it comes back, and one that was used a moment
+/// ago is not tried first: each would take as long as the reading itself. It is for work that runs to its end, as every
+/// request of the API does: a `begin()` that is cancelled would show the next user the past.
 pub fn reading_pool(url: &str, size: u32) -> Result<PgPool, sqlx::Error> {
     let options = Purpose::Reading.options(url)?;
     Ok(PgPoolOptions::new()

@@ -102,7 +102,7 @@ pub async fn keep_small(handle: PrometheusHandle, stop: CancellationToken) {
 fn describe() {
     describe_counter!(SCANS, "Scans that ended, by outcome");
     describe_gauge!(LAST_SUCCESSFUL_SCAN, "When the last completed scan ended, in Unix time");
-    describe_counter!(NOTICES_CLAIMED, "Notices that scans made pending or held");
+    describe_counter!(NOTICES_CLAIMED, "Notices that scans and imports made pending or held");
     describe_counter!(ATTEMPTS, "Attempts to send that ended, by outcome");
     describe_gauge!(DELIVERIES, "Deliveries, by channel and state");
     describe_histogram!(SEND_DURATION, "How long one attempt took, in seconds");

@@ -35,7 +35,8 @@ pub enum HeldBy {
 }
 
 impl HeldBy {
-    fn ids(self) -> (Option<Uuid>, Option<Uuid>) {
+    /// Which scan, and which import.
+    pub(in crate::store) fn ids(self) -> (Option<Uuid>, Option<Uuid>) {
         match self {
             Self::Scan(id) => (Some(id), None),
             Self::Import(id) => (None, Some(id)),

@@ -185,11 +185,7 @@ pub struct HeldRow {
 
 /// Up to `limit` of the notices that are held together.
 pub async fn sample_held(connection: &mut PgConnection, held_by: HeldBy, limit: i64) -> Result<Vec<HeldRow>> {
-    let (scan, import) = match held_by {
-        HeldBy::Scan(id) => (Some(id), None),
-        HeldBy::Import(id) => (None, Some(id)),
-        HeldBy::Restored => (None, None),
-    };
+    let (scan, import) = held_by.ids();
     let rows = sqlx::query_as!(
         HeldRow,
         "SELECT n.id AS notice_id, n.permit_id, p.permit_number, p.holder_name, n.notice_type, n.due_on, n.send_by,

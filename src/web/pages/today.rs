@@ -19,7 +19,7 @@ use super::words::Done;
 use crate::domain::calendar::{plus_days, start_of_day};
 use crate::domain::role::Role;
 use crate::store::lists::counts::{Waiting, count_accepted, count_due, count_expiring, count_waiting};
-use crate::store::lists::problems::{COUNT_MAX, count_problems};
+use crate::store::lists::problems::{COUNT_MAX, ProblemCounts, count_problems};
 use crate::store::{Moment, PgConnection};
 use crate::web::api::problem::Problem;
 
@@ -37,6 +37,8 @@ struct TodayPage {
     due_count: i64,
     sent_today: i64,
     waiting: Waiting,
+    /// Letters to be posted.
+    letters: i64,
     problems: Vec<Line>,
     charts: [Chart; 2],
     may_act: bool,
@@ -58,6 +60,7 @@ pub struct Weeks(Mutex<HashMap<NaiveDate, i64>>);
 pub(super) async fn show(State(pages): State<Pages>, user: User, Done(done): Done) -> Result<Response, Problem> {
     let mut connection = pages.api.connection().await?;
     let moment = pages.api.moment(&mut connection).await?;
+    let counts = count_problems(&mut connection).await?;
     let due = count_due(&mut connection, moment.today).await?;
     let (sent_today, sent) = sent(&pages, &mut connection, moment).await?;
     let page = TodayPage {
@@ -68,7 +71,8 @@ pub(super) async fn show(State(pages): State<Pages>, user: User, Done(done): Don
         due: due.into_iter().map(|of_state| (Tag::of(&of_state.state), of_state.count)).collect(),
         sent_today,
         waiting: count_waiting(&mut connection, moment.now).await?,
-        problems: problems(&mut connection).await?,
+        letters: counts.letters,
+        problems: problems(&counts),
         charts: [sent, expiring(&mut connection, moment.today).await?],
         may_act: user.may(Role::Clerk),
     };
@@ -76,8 +80,7 @@ pub(super) async fn show(State(pages): State<Pages>, user: User, Done(done): Don
 }
 
 /// Everything that needs a person, the kinds without any left out.
-async fn problems(connection: &mut PgConnection) -> Result<Vec<Line>, Problem> {
-    let counts = count_problems(connection).await?;
+fn problems(counts: &ProblemCounts) -> Vec<Line> {
     let line = |name, count, what, path, action| Line { name, count: capped(count, COUNT_MAX), what, path, action };
     let lines = [
         (
@@ -121,7 +124,7 @@ async fn problems(connection: &mut PgConnection) -> Result<Vec<Line>, Problem> {
             ),
         ),
     ];
-    Ok(lines.into_iter().filter(|(count, _)| *count > 0).map(|(_, line)| line).collect())
+    lines.into_iter().filter(|(count, _)| *count > 0).map(|(_, line)| line).collect()
 }
 
 /// The Monday on or before `day`.

@@ -28,3 +28,18 @@ async fn work_dropped_at_any_moment_takes_no_saved_change_with_it() {
     assert_eq!(post.count("SELECT count(DISTINCT number) FROM saved").await, ROUNDS as i64);
     pool.close().await;
 }
+
+#[tokio::test]
+async fn connections_for_reading_refuse_every_change() {
+    let post = Postbox::open().await;
+    post.execute("CREATE TABLE saved (number bigint)").await;
+    let pool = connect::reading_pool(&post.url, 1).expect("a pool");
+    for _ in 0..2 {
+        let refused = change(&pool).await.expect_err("no change");
+        let code = refused.as_database_error().and_then(|error| error.code().map(std::borrow::Cow::into_owned));
+        assert_eq!(code.as_deref(), Some("25006"), "{refused}");
+        let seen: i64 = sqlx::query_scalar("SELECT count(*) FROM saved").fetch_one(&pool).await.expect("a count");
+        assert_eq!(seen, 0);
+    }
+    pool.close().await;
+}

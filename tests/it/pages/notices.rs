@@ -3,18 +3,10 @@
 use permit_notifier::domain::role::Role;
 use uuid::Uuid;
 
+use super::pending;
 use crate::support::{api::TestApi, pages::Visitor};
 
 const HOSTILE: &str = "<script>alert(1)</script>\" onmouseover=\"x";
-
-/// A permit with this number that expires in five days, and its pending notice.
-async fn pending(api: &TestApi, number: &str) -> (Uuid, Uuid) {
-    let permit = api
-        .office
-        .create_permit(|p| (p.permit_number, p.expires_on) = (number.parse().unwrap(), api.office.in_days(5)))
-        .await;
-    (permit, api.office.notice(permit, "expires-7d").await.id)
-}
 
 /// The same with nobody who can be mailed.
 async fn pending_letter(api: &TestApi, number: &str) -> Uuid {
@@ -71,6 +63,7 @@ async fn notices_are_found_by_every_filter_page_by_page() {
     }
     viewer.get("/notices?state=held").await.shows(&["No notice is like that."]);
     viewer.get("/").await.shows(&[&format!("<a href=\"/notices?sent_on={}\">1</a>", api.office.today())]);
+    viewer.get("/").await.shows(&["Besides them letters wait to be posted: 1."]);
     let page = viewer.get(&format!("/permits/{unreachable}")).await;
     page.shows(&[
         "Nothing has been sent for the present term.",

@@ -3,6 +3,7 @@
 use permit_notifier::domain::role::Role;
 use uuid::Uuid;
 
+use super::pending;
 use crate::support::{
     api::TestApi,
     pages::{Page, Visitor},
@@ -17,15 +18,6 @@ async fn log(api: &TestApi) -> Vec<String> {
 
 async fn state(api: &TestApi, notice: Uuid) -> String {
     api.office.text(&format!("SELECT state FROM notices WHERE id = '{notice}'")).await.remove(0)
-}
-
-/// A permit with this number and its pending notice.
-async fn pending(api: &TestApi, number: &str) -> (Uuid, Uuid) {
-    let permit = api
-        .office
-        .create_permit(|p| (p.permit_number, p.expires_on) = (number.parse().unwrap(), api.office.in_days(5)))
-        .await;
-    (permit, api.office.notice(permit, "expires-7d").await.id)
 }
 
 async fn act(visitor: &Visitor, notice: Uuid, verb: &str, fields: &[(&str, &str)]) -> Page {
@@ -100,6 +92,11 @@ async fn what_failed_goes_again_or_is_given_up_many_at_once() {
         (state(&api, notices[0]).await.as_str(), state(&api, notices[1]).await.as_str()),
         ("pending", "pending")
     );
+
+    let many: Vec<_> = (0..201).map(|_| ("notice", ids[2].as_str())).chain([("action", "retry")]).collect();
+    let refused = clerk.post("/problems/actions", &many).await;
+    assert_eq!(refused.status, 422);
+    refused.shows(&["Tick at most 200 notices at once; nothing was done."]);
 
     // One of two does not allow it any more: the other is done, and the page names the one.
     let api_cancelled = api.post(&format!("/notices/{}/cancel", ids[0]), &serde_json::json!({ "reason": "no" })).await;

@@ -10,9 +10,8 @@ use super::super::form::Form;
 use super::super::notices::act::{back, do_with, is_about_it, sentences};
 use super::super::words::Said;
 use super::{Refused, show_refused};
-use crate::store::PgConnection;
 use crate::store::actions::{HeldBy, release_held};
-use crate::store::lists::notices::{in_order_of_permits, read_notice};
+use crate::store::lists::notices::{in_order_of_permits, name_notice};
 use crate::web::api::notices::action::Verb;
 use crate::web::api::problem::{Kind, Problem};
 
@@ -27,12 +26,15 @@ pub(super) async fn act_many(State(pages): State<Pages>, user: User, form: Form)
     // What the others take belongs to one notice alone.
     let verb = verb.filter(|verb| matches!(verb, Verb::Retry | Verb::Cancel | Verb::Release));
     let verb = verb.ok_or_else(|| Problem::new(Kind::NotFound, "there is no such action for many"))?;
-    let mut ids: Vec<Uuid> = form.all("notice").filter_map(|id| id.parse().ok()).collect();
-    ids.truncate(MANY);
+    let ids: Vec<Uuid> = form.all("notice").filter_map(|id| id.parse().ok()).collect();
     let refused = |errors| Refused { errors, reason: form.text("reason").to_owned(), ticked: ids.clone() };
     let unprocessable = Kind::ValidationFailed.status();
     if ids.is_empty() {
         let errors = vec![("main".to_owned(), "Tick the notices that are meant.".to_owned())];
+        return show_refused(&pages, &user, &mut connection, &back, unprocessable, refused(errors)).await;
+    }
+    if ids.len() > MANY {
+        let errors = vec![("main".to_owned(), format!("Tick at most {MANY} notices at once; nothing was done."))];
         return show_refused(&pages, &user, &mut connection, &back, unprocessable, refused(errors)).await;
     }
     if verb == Verb::Cancel && form.text("reason").is_empty() {
@@ -45,7 +47,7 @@ pub(super) async fn act_many(State(pages): State<Pages>, user: User, form: Form)
         match do_with(&mut connection, &pages, &user, moment, (id, verb), &form).await {
             Ok(()) => {}
             Err(problem) if is_about_it(&problem) => {
-                let name = name_of(&mut connection, id).await?;
+                let (name, _) = name_notice(&mut *connection, id).await?;
                 let why = sentences(verb, &problem).into_iter().map(|(_, sentence)| sentence);
                 errors.push(("main".to_owned(), format!("{name}: {}", why.collect::<Vec<_>>().join(" "))));
             }
@@ -56,10 +58,6 @@ pub(super) async fn act_many(State(pages): State<Pages>, user: User, form: Form)
         return Ok(Said::ManyDone.at(&back));
     }
     show_refused(&pages, &user, &mut connection, &back, Kind::WrongState.status(), refused(errors)).await
-}
-
-async fn name_of(connection: &mut PgConnection, id: Uuid) -> Result<String, Problem> {
-    Ok(super::super::notices::act::label_of(&read_notice(connection, id).await?))
 }
 
 /// `POST /problems/held`: releases or cancels what a scan or an import held, or what is held because the memory went

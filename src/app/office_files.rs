@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{
     clock::Clock,
-    domain::{calendar::day_in, export::ExportFormat, window::SendWindow},
+    domain::{calendar::day_in, export::ExportShape, window::SendWindow},
     files::{ImportError, ImportOptions, ImportRules, Input, OptionError, export, import, look::look},
     store::{Moment, PgPool, StoreError, clock::database_now, lists::permits::PermitFilter},
     web::api::files::{Chunks, Files, ImportRefused, ImportWords, Uploaded},
@@ -88,10 +88,10 @@ impl Files for OfficeFiles {
     fn export(
         &self,
         filter: PermitFilter,
-        format: ExportFormat,
+        shape: ExportShape,
         today: NaiveDate,
     ) -> BoxFuture<'_, Result<Chunks, StoreError>> {
-        Box::pin(export::export(&self.direct_url, filter, format, today))
+        Box::pin(export::export(&self.direct_url, filter, shape, today))
     }
 }
 

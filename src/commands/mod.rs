@@ -49,7 +49,7 @@ enum Command {
     Dispatch(dispatch::Arguments),
     /// Import permits from a file
     Import(import::Arguments),
-    /// Write all permits to standard output
+    /// Write permits to standard output
     Export(export::Arguments),
     /// Release, or cancel, what a scan or an import held
     Release(release::Arguments),

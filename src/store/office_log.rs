@@ -1,12 +1,12 @@
 //! Who did what, besides changes of permits, which [`super::history`] keeps.
 
 use chrono::{DateTime, Utc};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::Result;
-use crate::domain::words;
+use crate::domain::{export::ExportFormat, words};
 
 words! {
     /// With what something was done.
@@ -51,6 +51,21 @@ pub struct Deed<'d> {
 
 /// Records a deed, in the transaction in which it is done.
 pub async fn record(executor: impl PgExecutor<'_>, deed: Deed<'_>, now: DateTime<Utc>) -> Result<()> {
+impl<'d> Deed<'d> {
+    /// Somebody takes permits with them as a file. `filter` says which, as a query.
+    pub fn exported(by: &'d str, format: ExportFormat, filter: &str) -> Self {
+        Self {
+            by,
+            action: "exported",
+            subject: Subject::Permits,
+            subject_id: None,
+            label: format.as_str(),
+            before: None,
+            after: Some(json!({ "filter": filter })),
+        }
+    }
+}
+
     sqlx::query!(
         "INSERT INTO office_log (id, at, by, action, subject, subject_id, label, before, after)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",

@@ -22,6 +22,8 @@ pub struct PermitRow {
     pub permit_number: String,
     /// Code of the type.
     pub permit_type: String,
+    /// Its name.
+    pub type_name: String,
     pub status: PermitStatus,
     pub holder_name: String,
     pub holder_email: Option<String>,
@@ -88,7 +90,7 @@ pub const COLUMNS: &str = "
     SELECT p.id, p.permit_number, p.permit_type, p.status, p.holder_name, p.holder_email, p.holder_language,
            p.site_address, p.description, p.issued_on, p.effective_on, p.expires_on, p.notices_from,
            p.notices_paused_until, p.external_id, p.custom, p.version, p.created_at, p.updated_at, p.archived_at,
-           t.grace_days, clock_timestamp() AS read_at,
+           t.name AS type_name, t.grace_days, clock_timestamp() AS read_at,
            (SELECT min(s.offset_days) FROM schedule_steps s WHERE s.permit_type = p.permit_type AND s.enabled)
                AS first_step,
            (SELECT f.effective_on FROM terms f WHERE f.permit_id = p.id AND f.number = 1) AS first_effective_on,
@@ -293,6 +295,7 @@ fn from_row(row: &PgRow) -> Result<PermitRow> {
         id: row.try_get("id")?,
         permit_number: row.try_get("permit_number")?,
         permit_type: row.try_get("permit_type")?,
+        type_name: row.try_get("type_name")?,
         status: status.parse()?,
         holder_name: row.try_get("holder_name")?,
         holder_email: row.try_get("holder_email")?,

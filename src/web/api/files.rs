@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::Api;
 use super::problem::{Kind, Problem};
-use crate::domain::export::ExportFormat;
+use crate::domain::export::{ExportFormat, ExportShape};
 use crate::store::StoreError;
 use crate::store::lists::permits::PermitFilter;
 
@@ -48,7 +48,7 @@ pub trait Files: Debug + Send + Sync {
     fn export(
         &self,
         filter: PermitFilter,
-        format: ExportFormat,
+        shape: ExportShape,
         today: NaiveDate,
     ) -> BoxFuture<'_, Result<Chunks, StoreError>>;
 }
@@ -169,7 +169,13 @@ pub fn attachment(api: &Api, place: OwnedSemaphorePermit, chunks: Chunks, name: 
 }
 
 async fn pump(mut chunks: Chunks, sender: &mpsc::Sender<Bytes>) {
-    while let Some(chunk) = chunks.next().await {
+    loop {
+        let chunk = tokio::select! {
+            chunk = chunks.next() => chunk,
+            // The reader has gone, perhaps long before there is anything to give out.
+            () = sender.closed() => return,
+        };
+        let Some(chunk) = chunk else { break };
         let bytes = match chunk {
             Ok(bytes) if bytes.is_empty() => continue,
             Ok(bytes) => Bytes::from(bytes),
@@ -180,6 +186,11 @@ async fn pump(mut chunks: Chunks, sender: &mpsc::Sender<Bytes>) {
             // The reader has gone.
             Ok(Err(_)) => return,
             Err(_) => {
+/// Permits as a file.
+pub fn exported(api: &Api, place: OwnedSemaphorePermit, chunks: Chunks, format: ExportFormat) -> Response {
+    attachment(api, place, chunks, format.file_name(), format.media_type())
+}
+
                 return tracing::warn!("a file was cut off: its reader took nothing for {} s", PIECE_LIMIT.as_secs());
             }
         }

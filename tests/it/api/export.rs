@@ -105,6 +105,129 @@ async fn json_is_the_list_as_the_api_shows_it_and_filters_are_those_of_the_list(
     api.close().await;
 }
 
+/// The cells of the sheets of a workbook as a spreadsheet shows them, days as they are written in ISO 8601; of each with
+/// its type: `d`, `n` or `t`.
+fn sheets(file: &[u8]) -> Vec<Vec<Vec<(char, String)>>> {
+    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(file)).unwrap();
+    let mut read = |name: &str| {
+        let mut text = String::new();
+        archive.by_name(name).map(|mut part| std::io::Read::read_to_string(&mut part, &mut text).unwrap()).ok()?;
+        Some(text)
+    };
+    let styles = read("xl/styles.xml").unwrap();
+    // The formats of cells, of which one is our format of days.
+    let day = styles.split("formatCode=\"yyyy-mm-dd\"").next().unwrap().rsplit("numFmtId=\"").next().unwrap();
+    let day = format!("numFmtId=\"{}\"", day.split('"').next().unwrap());
+    let formats: Vec<&str> = styles.split("<cellXfs").nth(1).unwrap().split("<xf ").skip(1).collect();
+    let day = formats.iter().position(|format| format.starts_with(&day)).unwrap().to_string();
+    let cell = |text: &str| {
+        let (head, rest) = text.split_once('>').unwrap();
+        assert!(!rest.contains("<f>"), "a formula: {rest}");
+        let inner = |begin: &str, end: &str| {
+            let from = rest.split_once(begin).unwrap().1;
+            from.split_once('>').unwrap().1.split(end).next().unwrap().to_owned()
+        };
+        if head.contains("t=\"inlineStr\"") {
+            let text = inner("<t", "</t>").replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
+            ('t', text.replace("&amp;", "&"))
+        } else if head.contains(&format!("s=\"{day}\"")) {
+            let days: i64 = inner("<v", "</v>").parse().unwrap();
+            let day = chrono::NaiveDate::from_ymd_opt(1899, 12, 30).unwrap() + chrono::TimeDelta::days(days);
+            ('d', day.to_string())
+        } else {
+            ('n', inner("<v", "</v>"))
+        }
+    };
+    let row = |text: &str| {
+        let mut cells = Vec::new();
+        for text in text.split("<c r=\"").skip(1) {
+            let letters = text.bytes().take_while(u8::is_ascii_uppercase);
+            let at = letters.fold(0, |at, letter| at * 26 + usize::from(letter - b'A') + 1) - 1;
+            cells.resize(at, (' ', String::new()));
+            cells.push(cell(text));
+        }
+        cells
+    };
+    let sheets = (1..).map_while(|number| read(&format!("xl/worksheets/sheet{number}.xml")));
+    sheets.map(|sheet| sheet.split("<row ").skip(1).map(row).collect()).collect()
+}
+
+#[tokio::test]
+async fn a_workbook_says_the_same_as_csv_with_days_and_texts_told_apart() {
+    let api = TestApi::open().await;
+    hard_permits(&api).await;
+    let answer = api.request(Method::GET, "/permits/export?format=xlsx").send().await.unwrap();
+    let kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+    assert_eq!((answer.status().as_u16(), answer.headers()["content-type"].to_str().unwrap()), (200, kind));
+    assert_eq!(answer.headers()["content-disposition"], "attachment; filename=\"permits.xlsx\"");
+    let sheets = sheets(&answer.bytes().await.unwrap());
+    let csv = export(&api, "").await;
+    let rows: Vec<Vec<String>> = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .from_reader(csv.as_bytes())
+        .records()
+        .map(|row| row.unwrap().iter().map(str::to_owned).collect())
+        .collect();
+    assert_eq!((sheets.len(), sheets[0].len(), rows.len()), (1, 6, 6));
+    for (row, cells) in rows.iter().zip(&sheets[0]) {
+        for (at, text) in row.iter().enumerate() {
+            let (kind, shown) = cells.get(at).cloned().unwrap_or((' ', String::new()));
+            assert_eq!(*text, shown, "{} of {row:?}", rows[0][at]);
+            let name = rows[0][at].as_str();
+            let is_day =
+                matches!(name, "issued_on" | "effective_on" | "expires_on" | "notices_from" | "notices_paused_until");
+            let wanted = match name {
+                _ if text.is_empty() => ' ',
+                _ if row == &rows[0] => 't',
+                "version" => 'n',
+                _ if is_day => 'd',
+                _ => 't',
+            };
+            assert_eq!(kind, wanted, "{name} of {row:?}");
+        }
+    }
+    api.close().await;
+}
+
+#[tokio::test]
+async fn what_the_public_gets_names_nobody() {
+    let api = TestApi::open().await;
+    let mut permit = api.permit("BP-1");
+    let more = json!({
+        "holder_name": "Zoe Xylander", "holder_email": "zoe@xylander.example", "external_id": "xylander-77",
+        "site_address": "1, \"Elm\" St", "description": "=Shed", "issued_on": "2026-01-01", "custom": { "xylander": 1 },
+        "contacts": [{ "name": "Xylander & Co", "email": "co@xylander.example", "role": "xylander", "language": "en" }],
+    });
+    permit.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    assert_eq!(api.post("/permits", &permit).await.status, 201);
+    let answer = api.request(Method::GET, "/permits/export?format=blds").send().await.unwrap();
+    assert_eq!(answer.headers()["content-type"], "text/csv; charset=utf-8; header=present");
+    let text = answer.text().await.unwrap();
+    assert!(!text.to_lowercase().contains("xylander") && !text.contains("zoe"), "{text}");
+    let expires_on = permit["expires_on"].as_str().unwrap();
+    let header = "PermitNum,Description,AppliedDate,IssuedDate,CompletedDate,StatusCurrent,OriginalAddress1,\
+                  OriginalAddress2,OriginalCity,OriginalState,OriginalZip,StatusCurrentMapped,PermitType,\
+                  PermitTypeMapped,PermitTypeDesc,ExpiresDate";
+    let row =
+        format!("BP-1,'=Shed,,2026-01-01,,Active,\"1, \"\"Elm\"\" St\",,,,,Permit Issued,food,,Food,{expires_on}");
+    assert_eq!(text, format!("{header}\n{row}\n"));
+    for (status, from, words) in [
+        ("active", "2027-03-09", "Expired,Permit Issued"),
+        ("suspended", "2028-01-01", "Suspended,Permit Issued"),
+        ("revoked", "2028-01-01", "Revoked,Permit Cancelled"),
+        ("surrendered", "2028-01-01", "Surrendered,Permit Cancelled"),
+        ("closed", "2028-01-01", "Closed,Permit Finaled"),
+    ] {
+        let change = format!("UPDATE permits SET status = '{status}', expires_on = '{from}'");
+        api.office
+            .sql(&format!("ALTER TABLE permits DISABLE TRIGGER ALL; {change}; ALTER TABLE permits ENABLE TRIGGER ALL"))
+            .await;
+        let text = export(&api, "?format=blds").await;
+        let cells: Vec<&str> = text.lines().nth(1).unwrap().split(',').collect();
+        assert_eq!(format!("{},{}", cells[5], cells[12]), words, "{text}");
+    }
+}
+
 #[tokio::test]
 async fn more_permits_than_are_read_at_once_come_out_each_once() {
     let api = TestApi::open().await;
@@ -120,23 +243,39 @@ async fn more_permits_than_are_read_at_once_come_out_each_once() {
     assert_eq!((csv.lines().count(), numbers.len()), (1204, 1203));
     let json: Vec<Value> = serde_json::from_str(&export(&api, "?format=json").await).unwrap();
     assert_eq!(json.len(), 1203);
+    let book = api.request(Method::GET, "/permits/export?format=xlsx").send().await.unwrap().bytes().await.unwrap();
+    let numbers: std::collections::HashSet<_> = sheets(&book)[0].iter().skip(1).map(|row| row[1].clone()).collect();
+    assert_eq!(numbers.len(), 1203);
     api.close().await;
 }
 
 #[tokio::test]
 async fn formats_that_are_not_there_and_strange_parameters_are_refused() {
     let api = TestApi::open().await;
-    for query in ["?format=xlsx", "?format=blds", "?format=CSV", "?limit=5", "?cursor=x", "?phase=dead"] {
+    for query in [
+        "?format=ods",
+        "?format=CSV",
+        "?format=json&bom=true",
+        "?format=xlsx&bom=true",
+        "?bom=yes",
+        "?limit=5",
+        "?cursor=x",
+        "?phase=dead",
+    ] {
         let refused = api.get(&format!("/permits/export{query}")).await;
         assert_eq!((refused.status.as_u16(), refused.kind()), (400, "malformed"), "{query}");
     }
-    assert!(api.get("/permits/export?format=xlsx").await.text("detail").contains("later"));
     let reader = api.create_token("reader", Scope::Read, None).await;
     let url = format!("{}/api/v1/permits/export", api.url);
     let answer = api.client.get(&url).bearer_auth(&reader).send().await.unwrap();
     assert_eq!(answer.headers()["content-type"], "text/csv; charset=utf-8; header=present");
     assert_eq!(answer.headers()["content-disposition"], "attachment; filename=\"permits.csv\"");
     assert_eq!(api.client.get(&url).send().await.unwrap().status(), 401);
+    let marked = api.client.get(format!("{url}?bom=true&status=suspended")).bearer_auth(&reader).send().await.unwrap();
+    assert!(marked.text().await.unwrap().starts_with("\u{feff}id,permit_number,"));
+    let taken = "SELECT by || ' ' || label || ' ' || (after ->> 'filter') FROM office_log WHERE action = 'exported'
+                 ORDER BY id";
+    assert_eq!(api.office.text(taken).await, ["token:reader csv ", "token:reader csv bom=true&status=suspended"]);
     api.close().await;
 }
 

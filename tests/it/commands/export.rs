@@ -30,9 +30,33 @@ fn what_is_exported_is_imported_again_without_a_change() {
     let permits: Vec<serde_json::Value> =
         serde_json::from_value(desk.json(&["export", "--format", "json"])).expect("a list");
     assert_eq!((permits.len(), &permits[0]["holder_name"]), (2, &"=Ann".into()));
-    for (wrong, code) in [(&["export", "--format", "xlsx"][..], 2), (&["export", "--format", "json", "--bom"], 1)] {
+    for (wrong, code) in [
+        (&["export", "--format", "ods"][..], 2),
+        (&["export", "--format", "xlsx", "--bom"], 1),
+        (&["export", "--format", "json", "--bom"], 1),
+    ] {
         let refused = desk.run(wrong);
         assert_eq!((refused.code, refused.out.as_str()), (Some(code), ""), "{refused:?}");
+    }
+}
+
+#[test]
+fn an_export_takes_the_filters_of_the_list_and_is_in_the_audit() {
+    let desk = desk();
+    assert_eq!(desk.json(&["import", "permits.csv", "--json"])["permits_created"], 2);
+    let count = |options: &[&str]| desk.run(&[&["export"], options].concat()).out.lines().count() - 1;
+    assert_eq!(count(&["--q", "garcía", "--permit-type", "FOOD", "--status", "active", "--archived", "false"]), 1);
+    assert_eq!((count(&["--status", "revoked"]), count(&["--expires-from", "2027-12-09"])), (0, 1));
+    assert_eq!((count(&["--expires-to", "2027-12-08"]), count(&["--phase", "expired"])), (1, 0));
+    assert_eq!(count(&["--updated-since", "2099-01-01T00:00:00Z"]), 0);
+    let book = desk.run(&["export", "--format", "xlsx"]);
+    assert!(book.code == Some(0) && book.out.starts_with("PK"), "{book:?}");
+    let public = desk.run(&["export", "--format", "blds", "--bom"]);
+    assert!(public.out.starts_with("\u{feff}PermitNum,") && !public.out.contains("García"), "{public:?}");
+    for (wrong, code) in [(["--permit-type", "Taxi"], 1), (["--phase", "dead"], 2), (["--archived", "maybe"], 2)] {
+        let refused = desk.run(&[&["export"][..], &wrong].concat());
+        assert_eq!((refused.code, refused.out.as_str()), (Some(code), ""), "{refused:?}");
+        assert!(refused.err.contains(wrong[0]), "{refused:?}");
     }
 }
 

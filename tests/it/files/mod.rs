@@ -7,6 +7,7 @@ mod options;
 mod reading;
 mod register;
 mod words;
+mod workbook;
 
 use std::path::{Path, PathBuf};
 

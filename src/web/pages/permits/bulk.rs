@@ -5,7 +5,6 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use chrono::NaiveDate;
-use serde_json::json;
 use uuid::Uuid;
 
 use super::super::Pages;
@@ -16,12 +15,12 @@ use super::super::listing::Asked;
 use super::change::day_of;
 use super::list::filter_of;
 use super::{HERE, rules};
-use crate::domain::export::ExportFormat;
+use crate::domain::export::{ExportFormat, ExportShape};
 use crate::domain::words;
 use crate::store::lists::permits::{PermitRow, PermitSort, Sorted, list_sorted_permits, read_permit};
-use crate::store::office_log::{Deed, Subject, record};
+use crate::store::office_log::{Deed, record};
 use crate::store::{PgConnection, changes};
-use crate::web::api::files::{attachment, take_place};
+use crate::web::api::files::{exported, take_place};
 use crate::web::api::problem::{Kind, Problem};
 
 /// Most permits of one bulk action.
@@ -153,28 +152,16 @@ async fn perform(
 pub(super) async fn export(State(pages): State<Pages>, user: User, form: Form) -> Result<Response, Problem> {
     let format: ExportFormat =
         form.text("format").parse().map_err(|error| Problem::field("/format", "not_allowed", format!("{error}")))?;
+    // The choice stands beside every format, and means something for some.
+    let bom = format.is_csv() && form.get("bom").is_some();
     let mut connection = pages.api.connection().await?;
     let mut asked = listed(&form)?;
     let filter = filter_of(&mut connection, &mut asked).await?;
     let moment = pages.api.moment(&mut connection).await?;
-    let deed = Deed {
-        by: &user.by,
-        action: "exported",
-        subject: Subject::Permits,
-        subject_id: None,
-        label: format.as_str(),
-        before: None,
-        after: Some(json!({ "filter": form.text("query") })),
-    };
-    record(&mut *connection, deed, moment.now).await?;
+    record(&mut *connection, Deed::exported(&user.by, format, form.text("query")), moment.now).await?;
     // Back to the others: the file has a connection of its own.
     drop(connection);
     let place = take_place(&pages.api.exports, "files")?;
-    let chunks = pages.api.files.export(filter, format, moment.today).await?;
-    Ok(match format {
-        ExportFormat::Csv => {
-            attachment(&pages.api, place, chunks, "permits.csv", "text/csv; charset=utf-8; header=present")
-        }
-        ExportFormat::Json => attachment(&pages.api, place, chunks, "permits.json", "application/json"),
-    })
+    let chunks = pages.api.files.export(filter, ExportShape { format, bom }, moment.today).await?;
+    Ok(exported(&pages.api, place, chunks, format))
 }

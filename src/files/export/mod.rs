@@ -1,96 +1,53 @@
 //! Permits as files, a page at a time, and rejected rows as the file they came in.
 //!
-//! The columns of csv and the members of JSON are the fields of a permit, by the names of the API. In csv the contacts
-//! are one cell of JSON, and no cell begins as a formula does.
+//! The columns of csv and of a workbook and the members of JSON are the fields of a permit, by the names of the API
+//! (`fields`); BLDS has columns of its own (`blds`). In csv and workbooks the contacts are one cell of JSON, and no cell
+//! begins as a formula does.
+
+mod blds;
+mod fields;
+pub mod xlsx;
+
+use std::fs::File;
 
 use chrono::NaiveDate;
 use csv::WriterBuilder;
 use futures_util::stream::{BoxStream, StreamExt, try_unfold};
-use serde_json::{Map, Value, json};
+use tokio::io::AsyncReadExt;
 use uuid::Uuid;
 
-use super::contacts;
 use super::formula::guard;
-use crate::domain::export::ExportFormat;
+use crate::domain::export::{ExportFormat, ExportShape};
 use crate::store::imports::{list_rejections, read_layout};
 use crate::store::lists::{
     pages::PermitPages,
     permits::{PermitFilter, PermitRow},
 };
 use crate::store::{PgPool, StoreError};
+use xlsx::{Book, SHEET_ROWS};
 
-/// Pieces of a file, in order.
+/// Pieces of a file, in order; some may be empty.
 pub type Chunks = BoxStream<'static, Result<Vec<u8>, StoreError>>;
 
-/// The fields of a permit with their values on `today`, in order.
-fn fields(row: &PermitRow, today: NaiveDate) -> [(&'static str, Value); 22] {
-    let contacts = row.contacts.iter();
-    let contacts =
-        contacts.map(|one| json!({ "name": one.name, "email": one.email, "role": one.role, "language": one.language }));
-    [
-        ("id", json!(row.id)),
-        ("permit_number", json!(row.permit_number)),
-        ("permit_type", json!(row.permit_type)),
-        ("status", json!(row.status)),
-        ("phase", json!(row.life.phase(today))),
-        ("holder_name", json!(row.holder_name)),
-        ("holder_email", json!(row.holder_email)),
-        ("holder_language", json!(row.holder_language)),
-        ("contacts", contacts.collect()),
-        ("site_address", json!(row.site_address)),
-        ("description", json!(row.description)),
-        ("issued_on", json!(row.issued_on)),
-        ("effective_on", json!(row.effective_on)),
-        ("expires_on", json!(row.life.expires_on)),
-        ("notices_from", json!(row.notices_from)),
-        ("notices_paused_until", json!(row.notices_paused_until)),
-        ("external_id", json!(row.external_id)),
-        ("custom", row.custom.clone()),
-        ("version", json!(row.version)),
-        ("created_at", json!(row.created_at)),
-        ("updated_at", json!(row.updated_at)),
-        ("archived_at", json!(row.archived_at)),
-    ]
-}
-
-/// The header of csv; the names of [`fields`].
-const HEADER: [&str; 22] = [
-    "id",
-    "permit_number",
-    "permit_type",
-    "status",
-    "phase",
-    "holder_name",
-    "holder_email",
-    "holder_language",
-    "contacts",
-    "site_address",
-    "description",
-    "issued_on",
-    "effective_on",
-    "expires_on",
-    "notices_from",
-    "notices_paused_until",
-    "external_id",
-    "custom",
-    "version",
-    "created_at",
-    "updated_at",
-    "archived_at",
-];
+/// The mark by which some programs know UTF-8.
+const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// The permits that `filter` leaves, as they all are at this moment. `url` leads to the database directly.
 pub async fn export(
     url: &str,
     filter: PermitFilter,
-    format: ExportFormat,
+    shape: ExportShape,
     today: NaiveDate,
 ) -> Result<Chunks, StoreError> {
     let pages = PermitPages::open(url, filter, today).await?;
-    let begin = match format {
-        ExportFormat::Csv => lines(b',', [HEADER])?,
-        ExportFormat::Json => b"[".to_vec(),
-    };
+    let ExportShape { format, bom } = shape;
+    let mut begin = if bom && format.is_csv() { BOM.to_vec() } else { Vec::new() };
+    match format {
+        ExportFormat::Csv => begin.extend(lines(b',', [fields::HEADER])?),
+        ExportFormat::Blds => begin.extend(lines(b',', [blds::HEADER])?),
+        ExportFormat::Json => begin.push(b'['),
+        ExportFormat::Xlsx => return workbook(pages, today),
+    }
     let state = Writing { pages, format, today, begin: Some(begin), any: false };
     Ok(try_unfold(Some(state), |state| async {
         let Some(state) = state else { return Ok(None) };
@@ -122,33 +79,78 @@ impl Writing {
             self.pages.close().await?;
             return Ok((end, None));
         }
+        let today = self.today;
         let piece = match self.format {
-            ExportFormat::Csv => lines(b',', rows.iter().map(|row| self.cells(row)))?,
             ExportFormat::Json => self.members(&rows),
+            ExportFormat::Blds => lines(b',', rows.iter().map(|row| blds::texts(row, today)))?,
+            ExportFormat::Csv | ExportFormat::Xlsx => lines(b',', rows.iter().map(|row| fields::texts(row, today)))?,
         };
         self.any = true;
         Ok((piece, Some(self)))
-    }
-
-    fn cells(&self, row: &PermitRow) -> Vec<String> {
-        let text = |(name, value): (&str, Value)| match value {
-            Value::Null => String::new(),
-            Value::String(text) => guard(&text).into_owned(),
-            Value::Array(_) if name == "contacts" => contacts::write(&row.contacts),
-            other => other.to_string(),
-        };
-        fields(row, self.today).into_iter().map(text).collect()
     }
 
     fn members(&self, rows: &[PermitRow]) -> Vec<u8> {
         let mut text = String::new();
         for (at, row) in rows.iter().enumerate() {
             text += if self.any || at > 0 { ",\n" } else { "\n" };
-            let fields = fields(row, self.today).into_iter().map(|(name, value)| (name.to_owned(), value));
-            text += &Value::Object(fields.collect::<Map<_, _>>()).to_string();
+            text += &fields::object(row, self.today).to_string();
         }
         text.into_bytes()
     }
+}
+
+/// Where a workbook is.
+enum Stage {
+    /// Rows are written to its temporary file.
+    Writing(PermitPages, Book),
+    /// The whole is read out.
+    Reading(tokio::fs::File),
+}
+
+/// A workbook: all of it is written before its first byte is given out.
+fn workbook(pages: PermitPages, today: NaiveDate) -> Result<Chunks, StoreError> {
+    let book = Book::new(&fields::HEADER, SHEET_ROWS).map_err(|error| broken(&error))?;
+    Ok(try_unfold(Stage::Writing(pages, book), move |stage| next_of_workbook(stage, today)).boxed())
+}
+
+async fn next_of_workbook(stage: Stage, today: NaiveDate) -> Result<Option<(Vec<u8>, Stage)>, StoreError> {
+    const PIECE: usize = 64 << 10;
+    match stage {
+        Stage::Writing(mut pages, book) => {
+            let rows = pages.next_page().await?;
+            if rows.is_empty() {
+                pages.close().await?;
+                let file: File = beside(move || book.finish()).await?;
+                return Ok(Some((Vec::new(), Stage::Reading(tokio::fs::File::from_std(file)))));
+            }
+            let book = beside(move || add_all(book, &rows, today)).await?;
+            Ok(Some((Vec::new(), Stage::Writing(pages, book))))
+        }
+        Stage::Reading(mut file) => {
+            let mut piece = Vec::with_capacity(PIECE);
+            (&mut file).take(PIECE as u64).read_to_end(&mut piece).await.map_err(|error| broken(&error))?;
+            Ok((!piece.is_empty()).then_some((piece, Stage::Reading(file))))
+        }
+    }
+}
+
+fn add_all(mut book: Book, rows: &[PermitRow], today: NaiveDate) -> Result<Book, rust_xlsxwriter::XlsxError> {
+    for row in rows {
+        book.add(fields::cells(row, today))?;
+    }
+    Ok(book)
+}
+
+/// Work with the disk, on a thread that may block.
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, rust_xlsxwriter::XlsxError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(work).await.map_err(|error| broken(&error))?;
+    done.map_err(|error| broken(&error))
+}
+
+fn broken(error: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Invalid { field: "file", why: error.to_string() }
 }
 
 /// Lines of csv, each of any number of cells.
@@ -157,7 +159,6 @@ fn lines<L: IntoIterator<Item: AsRef<[u8]>>>(
     lines: impl IntoIterator<Item = L>,
 ) -> Result<Vec<u8>, StoreError> {
     let mut writer = WriterBuilder::new().delimiter(delimiter).flexible(true).from_writer(Vec::new());
-    let broken = |error: &dyn std::fmt::Display| StoreError::Invalid { field: "file", why: error.to_string() };
     for line in lines {
         writer.write_record(line).map_err(|error| broken(&error))?;
     }

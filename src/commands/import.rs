@@ -5,7 +5,6 @@ use std::{
     io::{BufWriter, Write},
     path::{Path, PathBuf},
     process::ExitCode,
-    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
@@ -13,12 +12,12 @@ use clap::Args;
 use futures_util::StreamExt;
 use uuid::Uuid;
 
-use super::{print_json, say};
+use super::{print_json, progress::Meter, say};
 use crate::{
     app::{App, Database},
     config::Config,
     files::{
-        ColumnChoice, DateFormat, ImportOptions, ImportRules, Input, OptionError, Phase, Progress, StatusChoice,
+        ColumnChoice, DateFormat, ImportOptions, ImportRules, Input, OptionError, StatusChoice,
         export::rejected_rows, import,
     },
     store::changes::COMMAND,
@@ -77,9 +76,9 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
         dry_run: arguments.dry_run,
         by: COMMAND,
     };
-    let mut meter = Meter::new();
-    let report =
-        import(&database.direct_url, Input::Path(arguments.file), &options, &rules, |at| meter.show(at)).await?;
+    let meter = Meter::new();
+    let file = Input::Path(arguments.file);
+    let report = meter.beside(import(&database.direct_url, file, &options, &rules, |at| meter.show(at))).await?;
     if let Some((path, id)) = arguments.errors.as_deref().zip(report.id) {
         let written = write_rejected(&app, id, path).await;
         written.with_context(|| format!("--errors: {} cannot be written", path.display()))?;
@@ -101,29 +100,4 @@ async fn write_rejected(app: &App<'_>, import: Uuid, path: &Path) -> Result<()> 
         file.write_all(&piece?)?;
     }
     Ok(file.flush()?)
-}
-
-/// Tells on standard error how far a long import is, from its third second on.
-struct Meter {
-    started: Instant,
-    next: Duration,
-}
-
-impl Meter {
-    fn new() -> Self {
-        Self { started: Instant::now(), next: Duration::from_secs(2) }
-    }
-
-    fn show(&mut self, at: Progress) {
-        let elapsed = self.started.elapsed();
-        if elapsed < self.next {
-            return;
-        }
-        self.next = elapsed + Duration::from_secs(2);
-        let what = match at.phase {
-            Phase::Reading => "rows read",
-            Phase::Applying => "permits applied",
-        };
-        eprintln!("{} of {} {what} after {} seconds", at.done, at.total, elapsed.as_secs());
-    }
 }

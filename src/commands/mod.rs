@@ -7,6 +7,7 @@ pub mod doctor;
 mod export;
 mod import;
 mod migrate;
+mod progress;
 mod release;
 mod resume;
 mod scan;

@@ -6,5 +6,6 @@ mod doctor;
 mod export;
 mod large_import;
 mod main_job;
+mod progress;
 mod quiet;
 mod serve;

@@ -11,8 +11,17 @@ use uuid::Uuid;
 
 use crate::{
     clock::Clock,
-    domain::{calendar::day_in, export::ExportShape, window::SendWindow},
-    files::{ImportError, ImportOptions, ImportRules, Input, OptionError, export, import, look::look},
+    domain::{
+        calendar::day_in,
+        export::ExportShape,
+        mapping::{MappingName, MappingNameError, MappingWords},
+        window::SendWindow,
+    },
+    files::{
+        ImportError, ImportOptions, ImportRules, Input, OptionError, export, import,
+        look::look,
+        saved::{self, SavedError},
+    },
     store::{Moment, PgPool, StoreError, clock::database_now, lists::permits::PermitFilter},
     web::api::files::{Chunks, Files, ImportRefused, ImportWords, Uploaded},
 };
@@ -41,13 +50,14 @@ impl OfficeFiles {
     }
 
     async fn import_upload(&self, upload: Uploaded, words: &ImportWords, by: &str) -> Result<Value, ImportRefused> {
-        let options = options(words)?;
+        let options = self.options(words).await?;
         let moment = self.moment().await.map_err(|error| refused(error.into()))?;
         let rules = ImportRules {
             moment,
             window: self.window.as_ref(),
             claim_limit: self.claim_limit,
             catch_up: words.catch_up,
+            complete: words.complete,
             dry_run: words.dry_run,
             by,
         };
@@ -55,11 +65,56 @@ impl OfficeFiles {
         let report = import(&self.direct_url, input, &options, &rules, |_| {}).await.map_err(refused)?;
         Ok(serde_json::to_value(&report).unwrap_or_default())
     }
+
+    /// The options of an import, with those of the saved mapping that they name.
+    async fn options(&self, words: &ImportWords) -> Result<ImportOptions, ImportRefused> {
+        let options = options(words)?;
+        let Some(name) = &words.mapping else { return Ok(options) };
+        let name = name_of(name, "mapping")?;
+        let mut connection = self.pool.acquire().await.map_err(|error| refused(StoreError::from(error).into()))?;
+        saved::with_saved(&mut connection, options, &name).await.map_err(|error| match error {
+            SavedError::Store(error) => refused(error.into()),
+            other => ImportRefused::Option { parameter: "mapping".to_owned(), why: in_parameters(&other.to_string()) },
+        })
+    }
+
+    async fn save(&self, name: &str, words: &ImportWords, by: &str) -> Result<(), ImportRefused> {
+        let name = name_of(name, "save_mapping")?;
+        let options = self.options(words).await?;
+        let refuse = |why: String| ImportRefused::Option { parameter: "save_mapping".to_owned(), why };
+        if options.words() == MappingWords::default() {
+            return Err(refuse(
+                "there is nothing to save, because everything is guessed; choose something first".to_owned(),
+            ));
+        }
+        let moment = self.moment().await.map_err(|error| refused(error.into()))?;
+        let mut connection = self.pool.acquire().await.map_err(|error| refused(StoreError::from(error).into()))?;
+        match saved::save(&mut connection, &name, &options, by, moment).await {
+            Err(StoreError::WrongState { why, .. }) => Err(refuse(why)),
+            done => done.map_err(|error| refused(error.into())),
+        }
+    }
+}
+
+fn name_of(text: &str, parameter: &str) -> Result<MappingName, ImportRefused> {
+    text.parse().map_err(|error: MappingNameError| ImportRefused::Option {
+        parameter: parameter.to_owned(),
+        why: error.to_string(),
+    })
 }
 
 impl Files for OfficeFiles {
-    fn check(&self, words: &ImportWords) -> Result<(), ImportRefused> {
-        options(words).map(|_| ())
+    fn check<'a>(&'a self, words: &'a ImportWords) -> BoxFuture<'a, Result<(), ImportRefused>> {
+        Box::pin(async { self.options(words).await.map(|_| ()) })
+    }
+
+    fn save_mapping<'a>(
+        &'a self,
+        name: &'a str,
+        words: &'a ImportWords,
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<(), ImportRefused>> {
+        Box::pin(self.save(name, words, by))
     }
 
     fn import<'a>(
@@ -73,7 +128,7 @@ impl Files for OfficeFiles {
 
     fn look<'a>(&'a self, upload: Uploaded, words: &'a ImportWords) -> BoxFuture<'a, Result<Value, ImportRefused>> {
         Box::pin(async move {
-            let options = options(words)?;
+            let options = self.options(words).await?;
             let input = Input::Open(upload.file, PathBuf::from(upload.name));
             let looked = tokio::task::spawn_blocking(move || look(input, &options)).await;
             let look = looked.map_err(|_| ImportRefused::Fault)?.map_err(|error| refused(error.into()))?;

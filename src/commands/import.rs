@@ -16,9 +16,10 @@ use super::{print_json, progress::Meter, say};
 use crate::{
     app::{App, Database},
     config::Config,
+    domain::mapping::{MappingName, MappingWords},
     files::{
-        ColumnChoice, DateFormat, ImportOptions, ImportRules, Input, OptionError, StatusChoice,
-        export::rejected_rows, import,
+        ColumnChoice, DateFormat, ImportOptions, ImportRules, Input, OptionError, StatusChoice, export::rejected_rows,
+        import, saved,
     },
     store::changes::COMMAND,
 };
@@ -40,12 +41,21 @@ pub struct Arguments {
     /// How dates are written, such as %d.%m.%Y
     #[arg(long, value_name = "FMT")]
     date_format: Option<DateFormat>,
+    /// Read it as it was saved under this name; what is given besides goes before that
+    #[arg(long, value_name = "NAME")]
+    mapping: Option<MappingName>,
+    /// Save how it is read under this name, once it could be read; one of the same name is replaced
+    #[arg(long, value_name = "NAME", conflicts_with = "dry_run")]
+    save_mapping: Option<MappingName>,
     /// Tell new permits what is due already, and confirm renewals
     #[arg(long)]
     catch_up: bool,
     /// Apply the rows that are right although others are not
     #[arg(long)]
     keep_good_rows: bool,
+    /// Say which active permits, of the types that the file has, it does not name; they are not changed
+    #[arg(long)]
+    complete: bool,
     /// Write the rejected rows to this file, each with what is wrong in a last column
     #[arg(long, value_name = "FILE")]
     errors: Option<PathBuf>,
@@ -61,24 +71,37 @@ impl Arguments {
     /// The options, checked for contradictions.
     pub fn options(&self) -> Result<ImportOptions, OptionError> {
         let (map, status) = (self.map.clone(), self.status.clone());
-        ImportOptions::new(map, status, self.permit_type.clone(), self.date_format.clone(), self.keep_good_rows)
+        let kind = self.permit_type.clone();
+        let options = ImportOptions::new(map, status, kind, self.date_format.clone(), self.keep_good_rows)?;
+        if self.save_mapping.is_some() && self.mapping.is_none() && options.words() == MappingWords::default() {
+            return Err(OptionError::NothingToSave);
+        }
+        Ok(options)
     }
 }
 
 pub async fn run(arguments: Arguments, config: Config, database: &Database) -> Result<ExitCode> {
-    let options = arguments.options()?;
+    let mut options = arguments.options()?;
     let app = App::open(config, database).await?;
+    if let Some(name) = &arguments.mapping {
+        options = saved::with_saved(&mut *app.pool.acquire().await?, options, name).await?;
+    }
     let rules = ImportRules {
         moment: app.moment(None).await?,
         window: app.config.send_window.as_ref(),
         claim_limit: app.config.scan_claim_limit.map_or(0, u64::from),
         catch_up: arguments.catch_up,
+        complete: arguments.complete,
         dry_run: arguments.dry_run,
         by: COMMAND,
     };
     let meter = Meter::new();
     let file = Input::Path(arguments.file);
     let report = meter.beside(import(&database.direct_url, file, &options, &rules, |at| meter.show(at))).await?;
+    if let Some(name) = &arguments.save_mapping {
+        let done = saved::save(&mut *app.pool.acquire().await?, name, &options, COMMAND, rules.moment).await;
+        done.context("--save-mapping: the file was read, but the mapping is not saved")?;
+    }
     if let Some((path, id)) = arguments.errors.as_deref().zip(report.id) {
         let written = write_rejected(&app, id, path).await;
         written.with_context(|| format!("--errors: {} cannot be written", path.display()))?;

@@ -6,6 +6,7 @@ pub mod calendar;
 pub mod copies;
 pub mod delivery;
 pub mod export;
+pub mod mapping;
 pub mod notice;
 pub mod outlook;
 pub mod owed;

@@ -26,6 +26,8 @@ pub struct ImportRules<'r> {
     pub claim_limit: u64,
     /// Whether new permits are told what is past already, and renewals are confirmed.
     pub catch_up: bool,
+    /// Whether the file calls itself complete, so that permits which it does not name are reported; none is changed.
+    pub complete: bool,
     /// Whether everything but the report is taken back at the end.
     pub dry_run: bool,
     /// Who imports.
@@ -112,6 +114,7 @@ pub async fn import(
     let Some(Part::Opened { total, layout }) = incoming.recv().await else {
         return Err(reader.await.map_or(ImportError::Broken, |read| refusal(read.err())));
     };
+    progress(Progress { phase: Phase::Reading, done: 0, total });
     let mut connection = connect(url, Purpose::Bulk).await.map_err(|error| ImportError::Unusable(error.into()))?;
     let id = Uuid::now_v7();
     let began = database_now(&mut connection).await.map_err(StoreError::from)?;
@@ -171,6 +174,7 @@ impl Import<'_> {
     ) -> Result<ImportReport, ImportError> {
         let given = given(&reading);
         let number_column = column_of(&reading, Field::PermitNumber);
+        let nameless = reading.nameless;
         let wanted =
             if self.options.keep_good_rows() { reading.rejected < reading.rows } else { reading.rejected == 0 };
         let mut report = ImportReport::of(reading, self.rules.dry_run);
@@ -193,9 +197,17 @@ impl Import<'_> {
             began: self.began,
             given: &given,
             catch_up: self.rules.catch_up,
+            complete: self.rules.complete,
             dry_run: self.rules.dry_run,
             rules: &changes,
         };
+        if self.rules.complete && nameless > 0 {
+            let detail = format!(
+                "{nameless} rejected rows have no permit number that could be kept, so permits that are said to be \
+                 missing may be theirs"
+            );
+            report.warnings.push(Remark { row: None, column: None, value: None, code: Reason::MissingUnsure, detail });
+        }
         let full = |applied: &Applied| self.report(report.clone(), applied, number_column.as_deref());
         let json = |applied: &Applied| serde_json::to_value(full(applied)).unwrap_or_default();
         let applied = match imports::apply(connection, &job, json).await? {

@@ -92,7 +92,8 @@ impl<'c> Checker<'c> {
         }
         self.faults.append(&mut self.unusable);
         self.rejections.count(&self.faults);
-        let kept = self.kept.take(row, &self.faults);
+        let number = self.mapping.cell(row, Field::PermitNumber).parse::<PermitNumber>();
+        let kept = self.kept.take(row, number.ok().map(|number| number.key()), &self.faults);
         for fault in self.faults.drain(..) {
             self.errors.push(fault);
         }
@@ -352,6 +353,7 @@ impl<'c> Checker<'c> {
             rejected: self.rejections.rows,
             rejected_by_reason: self.rejections.by_reason,
             guessed,
+            nameless: self.rejections.rows - self.kept.named(),
             mapped: self.mapping.mapped(),
             addresses_cleaned: self.addresses_cleaned,
             addresses_missing: self.addresses_missing,

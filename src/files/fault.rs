@@ -68,7 +68,7 @@ pub enum FileFault {
         row: u64,
     },
     /// A `--map` that names a column the file lacks.
-    #[error("the file has no column {column:?} for --map {field}; its columns are {}", list(columns))]
+    #[error("the file has no column {column:?}{}; its columns are {}", wanted(*field, saved.as_deref()), list(columns))]
     NoSuchColumn {
         /// The field that should come from it.
         field: Field,
@@ -76,6 +76,8 @@ pub enum FileFault {
         column: String,
         /// The columns of the file.
         columns: Vec<String>,
+        /// The saved mapping that named it.
+        saved: Option<String>,
     },
     /// A header that stands more than once, for a field that is used.
     #[error("{} columns are named {column:?}, so {field} cannot be told; rename one, or choose another with --map {field}=COLUMN", places.len())]
@@ -142,6 +144,15 @@ impl FileFault {
             Self::AmbiguousDates { .. } => "ambiguous_dates",
             Self::MixedDates { .. } => "mixed_dates",
         })
+    }
+}
+
+fn wanted(field: Field, saved: Option<&str>) -> String {
+    match saved {
+        None => format!(" for --map {field}"),
+        Some(name) => {
+            format!(", from which the saved mapping {name:?} reads {field}; choose another with --map {field}=COLUMN")
+        }
     }
 }
 

@@ -63,11 +63,12 @@ impl Field {
             Self::HolderName => {
                 "holder permitholder permitholdername legalname licensee licenseename permittee permitteename \
                  licenseholder licenceholder applicantname applicant ownername owner businessname companyname \
-                 company name"
+                 company name contractorcompanyname contractorfullname"
             }
             Self::HolderEmail => {
                 "holderemailaddress permitholderemail licenseeemail permitteeemail applicantemail owneremail \
-                 businessemail emailaddress email emails mail contactemail contactemailaddress"
+                 businessemail emailaddress email emails mail contactemail contactemailaddress \
+                 contractoremail"
             }
             Self::HolderLanguage => "language preferredlanguage lang",
             Self::SiteAddress => {

@@ -67,6 +67,10 @@ impl Mapping {
         for choice in options.map() {
             match chosen(header, &squashed, choice.field, &choice.column) {
                 Ok(at) => mapping.places[choice.field as usize] = Some(at),
+                Err(FileFault::NoSuchColumn { field, column, columns, .. }) => {
+                    let saved = options.saved_as(choice).map(str::to_owned);
+                    first = first.or(Some(FileFault::NoSuchColumn { field, column, columns, saved }));
+                }
                 Err(fault) => first = first.or(Some(fault)),
             }
         }
@@ -206,7 +210,7 @@ fn chosen(header: &[String], squashed: &[String], field: Field, column: &str) ->
     let alike = || (0..header.len()).filter(|&at| !wanted.is_empty() && squashed[at] == wanted).collect();
     let places = if exact.is_empty() { alike() } else { exact };
     match places[..] {
-        [] => Err(FileFault::NoSuchColumn { field, column: column.to_owned(), columns: header.to_vec() }),
+        [] => Err(FileFault::NoSuchColumn { field, column: column.to_owned(), columns: header.to_vec(), saved: None }),
         [at] => Ok(at),
         _ => Err(duplicate(field, header, &places)),
     }

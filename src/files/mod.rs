@@ -30,6 +30,7 @@ pub mod reading;
 mod rejected;
 mod remarks;
 mod report;
+pub mod saved;
 mod term;
 mod values;
 
@@ -45,7 +46,7 @@ pub use options::{ColumnChoice, ImportOptions, OptionError, StatusChoice};
 pub use probe::Delimiter;
 pub use rejected::REJECTED_KEPT;
 pub use remarks::{REMARKS_KEPT, Reason, Remark, SHOWN_CHARS};
-pub use report::{Guessed, ImportReport, WouldMail};
+pub use report::{Guessed, ImportReport, MissingPermits, SKIPPED_ARCHIVED, SKIPPED_EARLIER, WouldMail};
 pub use term::{Contact, TermRow};
 
 use checks::{Checked, Checker};
@@ -64,6 +65,8 @@ pub struct Reading {
     pub rejected: u64,
     /// For each reason, how many rows it rejected; a row with two reasons counts under both.
     pub rejected_by_reason: std::collections::BTreeMap<Reason, u64>,
+    /// Rejected rows of which no permit number is kept, so that nobody knows which permits they are about.
+    pub nameless: u64,
     /// What was guessed about the file.
     pub guessed: Guessed,
     /// Which column each field came from. A field that is not here says nothing about what is already known:

@@ -1,12 +1,13 @@
 //! The options of an import, out of the words of a command line or of query parameters.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use super::dates::DateFormat;
 use super::fields::Field;
 use super::values::squash;
 use crate::domain::UnknownWord;
+use crate::domain::mapping::MappingWords;
 use crate::domain::permit::{PermitStatus, PermitTypeCode};
 
 /// What is wrong with an option; nothing of the file was looked at.
@@ -44,6 +45,9 @@ pub enum OptionError {
     /// A name of which no code can be made.
     #[error("--permit-type {0:?} has no letters and no digits, so it can have no code")]
     PermitType(String),
+    /// Nothing was chosen.
+    #[error("--save-mapping has nothing to save: nothing is said about columns, status words, permit type or dates")]
+    NothingToSave,
     /// Not a format of dates.
     #[error(
         "--date-format {0:?} is no strftime format of a date; it needs day, month and year and no time of day, \
@@ -58,6 +62,7 @@ impl OptionError {
         match self {
             Self::Form { option, .. } | Self::Word { option, .. } | Self::Twice { option, .. } => option,
             Self::TwoTypes | Self::PermitType(_) => "--permit-type",
+            Self::NothingToSave => "--save-mapping",
             Self::DateFormat(_) => "--date-format",
         }
     }
@@ -118,10 +123,12 @@ pub struct ImportOptions {
     /// Fields for which no column is looked for.
     left_out: Vec<Field>,
     /// By squashed word.
-    status: HashMap<String, PermitStatus>,
+    status: BTreeMap<String, StatusChoice>,
     permit_type: Option<String>,
     date_format: Option<DateFormat>,
     keep_good_rows: bool,
+    /// The name of a saved mapping that was used, and the columns that it chose.
+    saved: Option<(String, Vec<ColumnChoice>)>,
 }
 
 impl ImportOptions {
@@ -138,9 +145,9 @@ impl ImportOptions {
                 return Err(OptionError::Twice { option: "--map", what: choice.field.to_string() });
             }
         }
-        let mut words = HashMap::new();
-        for StatusChoice { from, to } in status {
-            if words.insert(squash(&from), to).is_some() {
+        let mut words = BTreeMap::new();
+        for choice in status {
+            if let Some(StatusChoice { from, .. }) = words.insert(squash(&choice.from), choice) {
                 return Err(OptionError::Twice { option: "--status", what: from });
             }
         }
@@ -153,7 +160,51 @@ impl ImportOptions {
                 return Err(OptionError::TwoTypes);
             }
         }
-        Ok(Self { map, left_out: Vec::new(), status: words, permit_type, date_format, keep_good_rows })
+        Ok(Self { map, left_out: Vec::new(), status: words, permit_type, date_format, keep_good_rows, saved: None })
+    }
+
+    /// Options that were saved in these words.
+    pub(super) fn of_words(words: &MappingWords) -> Result<Self, OptionError> {
+        let MappingWords { map, leave_out, status, permit_type, date_format } = words;
+        Self::parse(map, status, permit_type.as_deref(), date_format.as_deref(), false)?.leaving_out(leave_out)
+    }
+
+    /// What they say about reading a file, in words.
+    pub fn words(&self) -> MappingWords {
+        MappingWords {
+            map: self.map.iter().map(|choice| format!("{}={}", choice.field, choice.column)).collect(),
+            leave_out: self.left_out.iter().map(Field::to_string).collect(),
+            status: self.status.values().map(|choice| format!("{}={}", choice.from, choice.to)).collect(),
+            permit_type: self.permit_type.clone(),
+            date_format: self.date_format.as_ref().map(DateFormat::to_string),
+        }
+    }
+
+    /// These options, and where they say nothing those of the saved mapping `name`.
+    pub(super) fn over(mut self, saved: Self, name: &str) -> Self {
+        self.saved = Some((name.to_owned(), saved.map.clone()));
+        let decided = |options: &Self, field: Field| {
+            options.map.iter().any(|choice| choice.field == field)
+                || options.left_out.contains(&field)
+                || (field == Field::PermitType && options.permit_type.is_some())
+        };
+        let map: Vec<ColumnChoice> = saved.map.into_iter().filter(|choice| !decided(&self, choice.field)).collect();
+        let left_out: Vec<Field> = saved.left_out.into_iter().filter(|&field| !decided(&self, field)).collect();
+        if !decided(&self, Field::PermitType) {
+            self.permit_type = saved.permit_type;
+        }
+        self.map.extend(map);
+        self.left_out.extend(left_out);
+        for (word, choice) in saved.status {
+            self.status.entry(word).or_insert(choice);
+        }
+        self.date_format = self.date_format.or(saved.date_format);
+        self
+    }
+
+    /// The saved mapping that chose this column, if one did.
+    pub(super) fn saved_as(&self, choice: &ColumnChoice) -> Option<&str> {
+        self.saved.as_ref().filter(|(_, map)| map.contains(choice)).map(|(name, _)| name.as_str())
     }
 
     /// Options out of their words: each of `map` as `FIELD=COLUMN`, each of `status` as `FROM=TO`, `date_format` in
@@ -194,7 +245,7 @@ impl ImportOptions {
 
     /// What `--status` says about a squashed word.
     pub(super) fn status(&self, squashed: &str) -> Option<PermitStatus> {
-        self.status.get(squashed).copied()
+        self.status.get(squashed).map(|choice| choice.to)
     }
 
     /// The type of every row.

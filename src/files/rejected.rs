@@ -13,6 +13,8 @@ const TEXT_MAX: usize = 20 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     rows: u64,
+    /// Those of them whose permit number is known.
+    named: u64,
     text: usize,
 }
 
@@ -22,8 +24,13 @@ impl Kept {
         self.rows
     }
 
-    /// The row with its faults in words, if there is room for it.
-    pub fn take(&mut self, row: &Row<'_>, faults: &[Remark]) -> Option<RejectedRow> {
+    /// How many rows were kept whose permit number is known.
+    pub fn named(&self) -> u64 {
+        self.named
+    }
+
+    /// The row with its faults in words, and its permit number if it has one, if there is room for it.
+    pub fn take(&mut self, row: &Row<'_>, number_key: Option<String>, faults: &[Remark]) -> Option<RejectedRow> {
         if self.rows == REJECTED_KEPT {
             return None;
         }
@@ -34,8 +41,9 @@ impl Kept {
             return None;
         }
         self.rows += 1;
+        self.named += u64::from(number_key.is_some());
         self.text += text;
-        Some(RejectedRow { file_row: row.number, cells: row.cells().map(str::to_owned).collect(), errors })
+        Some(RejectedRow { file_row: row.number, number_key, cells: row.cells().map(str::to_owned).collect(), errors })
     }
 }
 

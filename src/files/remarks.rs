@@ -49,6 +49,8 @@ words! {
         StatusTakenAsActive = "status_taken_as_active",
         /// The permit is archived, so nothing was changed: a warning.
         ArchivedPermit = "archived_permit",
+        /// Rejected rows without a number, in a file that calls itself complete: a warning.
+        MissingUnsure = "missing_unsure",
         /// More remarks than are listed: a warning.
         ListShortened = "list_shortened",
     }

@@ -6,10 +6,10 @@ use chrono::NaiveDate;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::Reading;
 use super::probe::Delimiter;
 use super::remarks::{Reason, Remark};
-use crate::store::imports::{Applied, DAYS_AHEAD};
+use super::{MappedColumn, Reading};
+use crate::store::imports::{Applied, DAYS_AHEAD, Foreseen, MISSING_LISTED, Missing};
 
 /// How many errors, and how many warnings, the text lists; the JSON lists all that were kept.
 const LISTED: usize = 200;
@@ -27,20 +27,46 @@ pub struct Guessed {
     pub header_row: u64,
 }
 
-/// The mail of the next [`DAYS_AHEAD`] days, today included, because of a file, if nothing else changes.
+/// What a file changes about the mail of the next [`DAYS_AHEAD`] days, today included, if nothing else changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WouldMail {
-    /// Messages: one for each address and notice.
+    /// Messages that go because of it: one for each address and notice.
     pub messages: u64,
     /// By the day from which they go; days without mail are left out.
     pub by_day: BTreeMap<NaiveDate, u64>,
+    /// Messages that would have gone without it, and do not.
+    pub no_longer: u64,
 }
 
 impl WouldMail {
-    fn of(by_day: BTreeMap<NaiveDate, u64>) -> Self {
-        Self { messages: by_day.values().sum(), by_day }
+    fn of(foreseen: Foreseen) -> Self {
+        let Foreseen { by_day, no_longer } = foreseen;
+        Self { messages: by_day.values().sum(), by_day, no_longer }
     }
 }
+
+/// Permits that a file which calls itself complete does not name: of the types that it has, active and not archived.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MissingPermits {
+    /// How many.
+    pub count: u64,
+    /// Those of them whose last valid day has passed.
+    pub expired: u64,
+    /// Numbers of the first [`MISSING_LISTED`], those in force before those that are not.
+    pub numbers: Vec<String>,
+}
+
+impl MissingPermits {
+    fn of(missing: Missing) -> Self {
+        let Missing { count, expired, numbers } = missing;
+        Self { count, expired, numbers }
+    }
+}
+
+/// Why a permit was left alone although the file says something else.
+pub const SKIPPED_EARLIER: &str = "earlier_date";
+/// The same.
+pub const SKIPPED_ARCHIVED: &str = "archived";
 
 /// One import, in the shape of `import --json`. What reading knows is filled in by [`ImportReport::of`]; the rest
 /// is of what was done in the database.
@@ -62,6 +88,10 @@ pub struct ImportReport {
     pub permits_updated: u64,
     /// Known permits left alone: nothing differs, the file's date is an earlier one, or the permit is archived.
     pub unchanged: u64,
+    /// The part of them that was left alone whatever the file says.
+    pub skipped: u64,
+    /// The same by reason: [`SKIPPED_EARLIER`], [`SKIPPED_ARCHIVED`].
+    pub skipped_by_reason: BTreeMap<&'static str, u64>,
     /// Terms recorded that are not the current ones of their permits.
     pub history_terms: u64,
     /// Rows with at least one error.
@@ -74,6 +104,8 @@ pub struct ImportReport {
     pub addresses_missing: u64,
     /// What was guessed about the file.
     pub guessed: Guessed,
+    /// Which column each field came from.
+    pub mapped: Vec<MappedColumn>,
     /// Permit types recorded for the first time.
     pub types_created: u64,
     /// Notices made pending or held because of this file.
@@ -81,6 +113,9 @@ pub struct ImportReport {
     /// Only of a dry run that got as far: the mail of the next 30 days because of this file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub would_mail: Option<WouldMail>,
+    /// Only of a file that calls itself complete and got as far: what it does not name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<MissingPermits>,
     /// By row; at most [`super::REMARKS_KEPT`].
     pub errors: Vec<Remark>,
     /// Those about the whole file first, then by row.
@@ -99,15 +134,19 @@ impl ImportReport {
             permits_renewed: 0,
             permits_updated: 0,
             unchanged: 0,
+            skipped: 0,
+            skipped_by_reason: BTreeMap::new(),
             history_terms: 0,
             rejected: reading.rejected,
             rejected_by_reason: reading.rejected_by_reason,
             addresses_cleaned: reading.addresses_cleaned,
             addresses_missing: reading.addresses_missing,
             guessed: reading.guessed,
+            mapped: reading.mapped,
             types_created: 0,
             notices_claimed: 0,
             would_mail: None,
+            missing: None,
             errors: reading.errors,
             warnings: reading.warnings,
         }
@@ -119,10 +158,14 @@ impl ImportReport {
         self.permits_renewed = applied.permits.renewed;
         self.permits_updated = applied.permits.updated;
         self.unchanged = applied.permits.unchanged;
+        let skipped = [(SKIPPED_EARLIER, applied.permits.earlier), (SKIPPED_ARCHIVED, applied.permits.archived)];
+        self.skipped_by_reason = skipped.into_iter().filter(|(_, permits)| *permits > 0).collect();
+        self.skipped = self.skipped_by_reason.values().sum();
         self.history_terms = applied.history_terms;
         self.types_created = applied.types_created;
         self.notices_claimed = applied.notices_claimed;
         self.would_mail = applied.would_mail.clone().map(WouldMail::of);
+        self.missing = applied.missing.clone().map(MissingPermits::of);
     }
 }
 
@@ -134,6 +177,9 @@ impl std::fmt::Display for ImportReport {
             "{} rows read as {encoding}, cells apart by {delimiter}, dates as {date_format}, header in row {header_row}.",
             self.rows
         )?;
+        for MappedColumn { field, columns } in &self.mapped {
+            writeln!(f, "{field} is read from {}.", columns.join(", "))?;
+        }
         let end = match (self.committed, self.dry_run) {
             (true, _) => "Committed.",
             (false, true) => "Nothing was changed: this was a dry run.",
@@ -145,6 +191,7 @@ impl std::fmt::Display for ImportReport {
             ("permits renewed", self.permits_renewed),
             ("permits updated", self.permits_updated),
             ("permits unchanged", self.unchanged),
+            ("of them skipped whatever the file says", self.skipped),
             ("terms kept as history", self.history_terms),
             ("permit types created", self.types_created),
             ("notices claimed", self.notices_claimed),
@@ -155,17 +202,36 @@ impl std::fmt::Display for ImportReport {
         for (what, count) in counts {
             writeln!(f, "{count:>9} {what}")?;
         }
+        for (reason, rows) in &self.rejected_by_reason {
+            writeln!(f, "{rows:>11} {reason}")?;
+        }
+        for (reason, permits) in &self.skipped_by_reason {
+            writeln!(f, "{permits:>11} skipped: {reason}")?;
+        }
         if let Some(mail) = &self.would_mail {
             writeln!(f, "{:>9} messages in the next {DAYS_AHEAD} days because of this file", mail.messages)?;
             for (day, messages) in &mail.by_day {
                 writeln!(f, "{messages:>11} from {day}")?;
             }
+            writeln!(f, "{:>9} messages that would go without it and do not", mail.no_longer)?;
         }
-        for (reason, rows) in &self.rejected_by_reason {
-            writeln!(f, "{rows:>11} {reason}")?;
+        if let Some(missing) = &self.missing {
+            tell_missing(f, missing)?;
         }
         list(f, "Errors", &self.errors)?;
         list(f, "Warnings", &self.warnings)
+    }
+}
+
+fn tell_missing(f: &mut std::fmt::Formatter<'_>, missing: &MissingPermits) -> std::fmt::Result {
+    let MissingPermits { count, expired, numbers } = missing;
+    writeln!(f, "{count:>9} permits are missing from this file, which calls itself complete; {expired} have expired")?;
+    for number in numbers.iter().take(LISTED) {
+        writeln!(f, "  {number}")?;
+    }
+    match count.saturating_sub(LISTED as u64) {
+        0 => Ok(()),
+        more => writeln!(f, "  and {more} more; --json lists the first {MISSING_LISTED}"),
     }
 }
 

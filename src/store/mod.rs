@@ -18,6 +18,7 @@ pub mod imports;
 pub mod kept_files;
 pub mod leases;
 pub mod lists;
+pub mod mappings;
 pub mod memory;
 pub mod migrate;
 pub mod notify;

@@ -23,6 +23,8 @@ words! {
         User = "user",
         /// An import.
         Import = "import",
+        /// A saved mapping.
+        ImportMapping = "import-mapping",
         /// A scan.
         Scan = "scan",
         /// Permits as a whole: an export.
@@ -49,8 +51,6 @@ pub struct Deed<'d> {
     pub after: Option<Value>,
 }
 
-/// Records a deed, in the transaction in which it is done.
-pub async fn record(executor: impl PgExecutor<'_>, deed: Deed<'_>, now: DateTime<Utc>) -> Result<()> {
 impl<'d> Deed<'d> {
     /// Somebody takes permits with them as a file. `filter` says which, as a query.
     pub fn exported(by: &'d str, format: ExportFormat, filter: &str) -> Self {
@@ -66,6 +66,8 @@ impl<'d> Deed<'d> {
     }
 }
 
+/// Records a deed, in the transaction in which it is done.
+pub async fn record(executor: impl PgExecutor<'_>, deed: Deed<'_>, now: DateTime<Utc>) -> Result<()> {
     sqlx::query!(
         "INSERT INTO office_log (id, at, by, action, subject, subject_id, label, before, after)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",

@@ -34,6 +34,7 @@ pub async fn hand_over(app: &App<'_>, moment: Moment, folder: &Path) -> Result<S
         window: app.config.send_window.as_ref(),
         claim_limit: CLAIM_LIMIT,
         catch_up: true,
+        complete: false,
         dry_run: false,
         by: COMMAND,
     };

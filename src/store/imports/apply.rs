@@ -1,14 +1,13 @@
 //! The one transaction in which a staged file becomes permits, terms and notices.
 
-use std::collections::BTreeMap;
-
-use chrono::{DateTime, Days, NaiveDate, Utc};
+use chrono::{DateTime, Days, Utc};
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use super::{
-    foresee,
+    foresee::{self, Foreseen, Messages},
+    missing::{Missing, find_missing},
     plan::{self, Tally},
     record::{self, FileKept},
     write,
@@ -35,6 +34,8 @@ pub struct Job<'j> {
     pub given: &'j [String],
     /// Whether what is past is owed all the same, and renewals are confirmed.
     pub catch_up: bool,
+    /// Whether the file calls itself complete, so that permits which it does not name are missing.
+    pub complete: bool,
     /// Whether all is taken back at the end.
     pub dry_run: bool,
     /// When, in which windows, and up to which limit.
@@ -54,8 +55,10 @@ pub struct Applied {
     pub notices_claimed: u64,
     /// The part of them that is held.
     pub held: u64,
-    /// Of a dry run: messages of the days to come because of the file.
-    pub would_mail: Option<BTreeMap<NaiveDate, u64>>,
+    /// Of a dry run: what mail of the days to come the file changes.
+    pub would_mail: Option<Foreseen>,
+    /// Of a file that calls itself complete: the permits that it does not name.
+    pub missing: Option<Missing>,
     /// Row and number of the first [`ARCHIVED_LISTED`] archived permits that the file names.
     pub archived: Vec<(u64, String)>,
 }
@@ -129,12 +132,16 @@ async fn apply_once(
 ) -> Result<Option<Commit>> {
     let mut transaction = connection.begin().await?;
     wait_for_imports(&mut transaction).await?;
-    let Some(mut applied) = write_all(&mut transaction, job).await? else {
+    let Some((mut applied, before)) = write_all(&mut transaction, job).await? else {
         transaction.rollback().await?;
         return Ok(None);
     };
-    if job.dry_run {
-        applied.would_mail = Some(foresee::messages_by_day(&mut transaction, job).await?);
+    if job.complete {
+        applied.missing = Some(find_missing(&mut transaction, job.id, job.rules.moment.today).await?);
+    }
+    if let Some(before) = before {
+        let after = foresee::messages(&mut transaction, job).await?;
+        applied.would_mail = Some(Foreseen::between(before, after));
         transaction.rollback().await?;
         return Ok(Some(Commit::DryRun(applied)));
     }
@@ -180,7 +187,8 @@ async fn wait_for_imports(connection: &mut PgConnection) -> Result<()> {
     Ok(())
 }
 
-async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Option<Applied>> {
+/// What was done, and of a dry run what mail was to come before that.
+async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Option<(Applied, Option<Messages>)>> {
     let (id, given, moment) = (job.id, job.given, job.rules.moment);
     keep_schedules(connection).await?;
     plan::analyze(connection).await?;
@@ -191,6 +199,7 @@ async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Optio
         plan::plan_permits(connection, id, given).await?;
     }
     plan::lock_notices(connection, id).await?;
+    let before = if job.dry_run { Some(foresee::messages(connection, job).await?) } else { None };
     let types_created = plan::create_types(connection, id, moment.now).await?;
     let permits = plan::tally(connection, id).await?;
     let archived = plan::list_archived(connection, id, ARCHIVED_LISTED).await?;
@@ -209,7 +218,9 @@ async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Optio
     write::replace_contacts(connection, id).await?;
     let (notices_claimed, held) = write_notices(connection, job).await?;
     let history_terms = terms - permits.created - permits.renewed;
-    Ok(Some(Applied { permits, history_terms, types_created, notices_claimed, held, would_mail: None, archived }))
+    let applied =
+        Applied { permits, history_terms, types_created, notices_claimed, held, archived, ..Applied::default() };
+    Ok(Some((applied, before)))
 }
 
 /// Writes what becomes of notices; says how many are pending or held because of it, and how many of them held.

@@ -1,6 +1,10 @@
-//! What mail a file causes in the days to come, as far as it can be told inside the transaction that applies it.
+//! What a file changes about the mail of the days to come, as far as it can be told inside the transaction that applies
+//! it: the mail to its permits is foreseen before they are written and after, and compared.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use chrono::{Days, NaiveDate};
 use sqlx::PgConnection;
@@ -21,9 +25,37 @@ pub const DAYS_AHEAD: u64 = 30;
 /// Permits judged at once.
 const BATCH: usize = 1000;
 
-/// Messages to permits of the import by the day from which they go, if nothing else changes. What is held is not
+/// Messages of the days to come with their days, by a hash of what makes each one: permit, period, step and address. The
+/// permits of a large file have many, so nothing else is kept of them.
+pub(super) type Messages = HashMap<u64, NaiveDate>;
+
+/// What a file changes about the mail of the days to come.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Foreseen {
+    /// Messages that go because of it, by the day from which they go.
+    pub by_day: BTreeMap<NaiveDate, u64>,
+    /// Messages that would have gone without it, and do not.
+    pub no_longer: u64,
+}
+
+impl Foreseen {
+    /// What differs. A message that goes on another day is one more and one less.
+    pub(super) fn between(mut before: Messages, after: Messages) -> Self {
+        let mut by_day = BTreeMap::new();
+        for (message, day) in after {
+            if before.get(&message) == Some(&day) {
+                before.remove(&message);
+            } else {
+                *by_day.entry(day).or_default() += 1;
+            }
+        }
+        Self { by_day, no_longer: before.len() as u64 }
+    }
+}
+
+/// Messages to permits of the import that it changes, as things are now and if nothing else changes. What is held is not
 /// counted.
-pub(super) async fn messages_by_day(connection: &mut PgConnection, job: &Job<'_>) -> Result<BTreeMap<NaiveDate, u64>> {
+pub(super) async fn messages(connection: &mut PgConnection, job: &Job<'_>) -> Result<Messages> {
     let (today, window) = (job.rules.moment.today, job.rules.window);
     let last = today.checked_add_days(Days::new(DAYS_AHEAD - 1)).unwrap_or(today);
     // A step is brought forward by less than a week.
@@ -32,7 +64,7 @@ pub(super) async fn messages_by_day(connection: &mut PgConnection, job: &Job<'_>
     let permits: Vec<Uuid> = affected.iter().map(|one| one.permit_id).collect();
     let schedules = load_schedules(&mut *connection).await?;
     let nothing = Schedule::default();
-    let mut days = BTreeMap::new();
+    let mut messages = Messages::new();
     for batch in permits.chunks(BATCH) {
         let cases = load_cases(connection, batch, Hold::Look).await?;
         let suppressed = load_suppressed(connection, &cases).await?;
@@ -44,10 +76,16 @@ pub(super) async fn messages_by_day(connection: &mut PgConnection, job: &Job<'_>
                 let step = schedule.steps().iter().find(|step| step.notice_type == prospect.notice_type);
                 let Some(step) = step.filter(|_| day <= last) else { continue };
                 let mailed = case.recipients.iter().filter(|one| !suppressed.forbids(step.class, &one.address));
-                *days.entry(day).or_default() += mailed.count() as u64;
+                let notice = (case.permit_id, case.standing.expires_on, &step.notice_type);
+                messages.extend(mailed.map(|one| (hash(&(notice, one.address.key())), day)));
             }
         }
     }
-    days.retain(|_, messages| *messages > 0);
-    Ok(days)
+    Ok(messages)
+}
+
+fn hash(what: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
 }

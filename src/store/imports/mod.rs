@@ -13,13 +13,15 @@
 
 mod apply;
 mod foresee;
+mod missing;
 mod plan;
 mod record;
 pub mod staging;
 mod write;
 
 pub use apply::{ARCHIVED_LISTED, Applied, Commit, Job, apply, was_in_the_way};
-pub use foresee::DAYS_AHEAD;
+pub use foresee::{DAYS_AHEAD, Foreseen};
+pub use missing::{MISSING_LISTED, Missing};
 pub use plan::Tally;
 pub use record::{
     Beginning, FileKept, FileLayout, is_recorded, list_rejections, read_layout, read_report, record_uncommitted,

@@ -22,6 +22,8 @@ pub struct Tally {
     pub unchanged: u64,
     /// Archived, whatever the file says.
     pub archived: u64,
+    /// Known with a later date than the file's.
+    pub earlier: u64,
 }
 
 /// Plans what becomes of each permit without a plan. A field that is not among `given` never differs.
@@ -200,6 +202,10 @@ pub(super) async fn tally(connection: &mut PgConnection, import: Uuid) -> Result
             "updated" => tally.updated = permits,
             "archived" => {
                 tally.archived = permits;
+                tally.unchanged += permits;
+            }
+            "earlier" => {
+                tally.earlier = permits;
                 tally.unchanged += permits;
             }
             _ => tally.unchanged += permits,

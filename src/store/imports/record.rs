@@ -147,6 +147,7 @@ pub async fn list_rejections(
     Ok(rows
         .map(|row| staging::RejectedRow {
             file_row: row.file_row.unsigned_abs(),
+            number_key: None,
             cells: row.cells.0,
             errors: row.errors,
         })

@@ -69,6 +69,8 @@ pub struct StagedContact {
 pub struct RejectedRow {
     /// Row of the file.
     pub file_row: u64,
+    /// What makes its permit number unique, while it is staged and where that can be read.
+    pub number_key: Option<String>,
     /// Its cells as they stand, which may be fewer or more than the header has.
     pub cells: Vec<String>,
     /// What is wrong with it, in words.
@@ -168,12 +170,13 @@ pub async fn insert_rows(connection: &mut PgConnection, import: Uuid, rows: &[St
 /// Stages a batch of rejected rows, to be kept with the import.
 pub async fn insert_rejected(connection: &mut PgConnection, import: Uuid, rows: &[RejectedRow]) -> Result<()> {
     sqlx::query!(
-        "INSERT INTO import_rejected_rows (import_id, file_row, cells, errors)
-         SELECT $1, * FROM unnest($2::bigint[], $3::jsonb[], $4::text[])",
+        "INSERT INTO import_rejected_rows (import_id, file_row, cells, errors, number_key)
+         SELECT $1, * FROM unnest($2::bigint[], $3::jsonb[], $4::text[], $5::text[])",
         import,
         &rows.iter().map(|row| row.file_row as i64).collect::<Vec<_>>(),
         &rows.iter().map(|row| json!(row.cells)).collect::<Vec<_>>(),
         &rows.iter().map(|row| row.errors.clone()).collect::<Vec<_>>(),
+        &rows.iter().map(|row| row.number_key.clone()).collect::<Vec<_>>() as &[Option<String>],
     )
     .execute(connection)
     .await?;

@@ -28,7 +28,15 @@ pub type Chunks = BoxStream<'static, Result<Vec<u8>, StoreError>>;
 /// Imports and exports by this process, as the API asks for them.
 pub trait Files: Debug + Send + Sync {
     /// Looks at the words of an import; the file is not needed for that.
-    fn check(&self, words: &ImportWords) -> Result<(), ImportRefused>;
+    fn check<'a>(&'a self, words: &'a ImportWords) -> BoxFuture<'a, Result<(), ImportRefused>>;
+
+    /// Saves what the words say about reading a file, under a name.
+    fn save_mapping<'a>(
+        &'a self,
+        name: &'a str,
+        words: &'a ImportWords,
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<(), ImportRefused>>;
 
     /// Imports a file, as the command does; the report is what the command prints.
     fn import<'a>(
@@ -67,10 +75,14 @@ pub struct ImportWords {
     pub permit_type: Option<String>,
     /// In strftime.
     pub date_format: Option<String>,
+    /// The name of a saved mapping, which is asked where nothing else is said.
+    pub mapping: Option<String>,
     /// Whether new permits are told what is past already, and renewals are confirmed.
     pub catch_up: bool,
     /// Whether good rows are applied although others are wrong.
     pub keep_good_rows: bool,
+    /// Whether the file calls itself complete.
+    pub complete: bool,
     /// Whether nothing is changed.
     pub dry_run: bool,
 }
@@ -168,6 +180,11 @@ pub fn attachment(api: &Api, place: OwnedSemaphorePermit, chunks: Chunks, name: 
     response
 }
 
+/// Permits as a file.
+pub fn exported(api: &Api, place: OwnedSemaphorePermit, chunks: Chunks, format: ExportFormat) -> Response {
+    attachment(api, place, chunks, format.file_name(), format.media_type())
+}
+
 async fn pump(mut chunks: Chunks, sender: &mpsc::Sender<Bytes>) {
     loop {
         let chunk = tokio::select! {
@@ -186,11 +203,6 @@ async fn pump(mut chunks: Chunks, sender: &mpsc::Sender<Bytes>) {
             // The reader has gone.
             Ok(Err(_)) => return,
             Err(_) => {
-/// Permits as a file.
-pub fn exported(api: &Api, place: OwnedSemaphorePermit, chunks: Chunks, format: ExportFormat) -> Response {
-    attachment(api, place, chunks, format.file_name(), format.media_type())
-}
-
                 return tracing::warn!("a file was cut off: its reader took nothing for {} s", PIECE_LIMIT.as_secs());
             }
         }

@@ -63,6 +63,8 @@ said! {
     TypeChanged = "type-changed", "The permit type is changed.";
     FileChecked = "file-checked", "The file was checked again.";
     FileDiscarded = "file-discarded", "The file is discarded.";
+    MappingSaved = "mapping-saved", "How the file is read is saved, and it was checked again.";
+    MappingRemoved = "mapping-removed", "The saved mapping is removed. What was imported with it stays.";
     Imported = "imported", "The file is imported.";
 }
 

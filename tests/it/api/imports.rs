@@ -84,6 +84,37 @@ async fn a_raw_body_and_a_form_are_imported_and_the_report_can_be_read_again() {
 }
 
 #[tokio::test]
+async fn a_saved_mapping_is_asked_where_nothing_else_is_said_and_a_complete_file_tells_what_is_missing() {
+    let api = TestApi::open().await;
+    assert_eq!(import(&api, "", GOOD).await.status, 201);
+    let options = ImportOptions::parse(&["holder_name=Who"], &["ok=active"], Some("Food"), None, false).unwrap();
+    let name = "Old System".parse().unwrap();
+    files::saved::save(&mut *api.office.connection().await, &name, &options, "command", api.office.moment())
+        .await
+        .unwrap();
+    let file = "number,Who,Else,expires,status\nI-1,Ann,Zoe,2028-01-31,ok\n";
+    assert_eq!(import(&api, "", file).await.status, 422, "nothing says what Who is");
+    let report = import(&api, "?mapping=old%20system&complete=true", file).await;
+    assert_eq!(report.status, 201, "{report:?}");
+    assert_eq!(report.body["missing"], json!({ "count": 1, "expired": 0, "numbers": ["I-2"] }));
+    assert_eq!(report.body["mapped"][0], json!({ "field": "permit_number", "columns": ["number"] }), "{report:?}");
+    let report = import(&api, "?mapping=Old+System&map=holder_name%3DElse", file).await;
+    assert_eq!((&report.body["permits_updated"], report.body.get("missing")), (&json!(1), None), "{report:?}");
+    assert_eq!(api.office.text("SELECT holder_name FROM permits WHERE number_key = 'i-1'").await, ["Zoe"]);
+    let unknown = import(&api, "?mapping=New", file).await;
+    assert_eq!(
+        (unknown.status.as_u16(), &unknown.faults()[..]),
+        (422, &[("/mapping", "not_allowed")][..]),
+        "{unknown:?}"
+    );
+    assert!(unknown.body.to_string().contains("saved are: Old System"), "{unknown:?}");
+    let column = import(&api, "?mapping=Old+System", GOOD).await;
+    assert_eq!(column.faults(), [("", "no_such_column")], "{column:?}");
+    assert!(column.body.to_string().contains("the saved mapping \\\"Old System\\\" reads holder_name"), "{column:?}");
+    api.close().await;
+}
+
+#[tokio::test]
 async fn the_register_of_a_city_gives_the_same_report_by_command_and_over_http() {
     let api = TestApi::open().await;
     let other = TestOffice::new().await;
@@ -93,6 +124,7 @@ async fn the_register_of_a_city_gives_the_same_report_by_command_and_over_http()
         window: None,
         claim_limit: 0,
         catch_up: true,
+        complete: false,
         dry_run: false,
         by: "command",
     };

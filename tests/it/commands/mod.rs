@@ -6,6 +6,7 @@ mod doctor;
 mod export;
 mod large_import;
 mod main_job;
+mod mappings;
 mod progress;
 mod quiet;
 mod serve;

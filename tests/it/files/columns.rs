@@ -21,6 +21,12 @@ fn the_names_of_blds_are_known() {
     assert_eq!(terms[0].site_address.as_deref(), Some("1 Elm St, Springfield, 62701"));
     assert_eq!(terms[0].description.as_deref(), Some("Porch"));
     assert_eq!(terms[0].issued_on, Some(day("2025-01-01")));
+    // Who works on it is asked last.
+    let text = "PermitNum,PermitType,ExpiresDate,ContractorCompanyName,ContractorEmail\n1,Building,2026-01-01,Acme,a@b.example\n";
+    let (_, terms) = read(text, &plain()).unwrap();
+    assert_eq!((terms[0].holder_name.as_str(), terms[0].holder_email.is_some()), ("Acme", true));
+    let text = text.replace("ExpiresDate", "ExpiresDate,ApplicantName").replace("2026-01-01", "2026-01-01,Ann");
+    assert_eq!(read(text, &plain()).unwrap().1[0].holder_name, "Ann");
 }
 
 #[test]

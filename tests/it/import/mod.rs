@@ -1,5 +1,6 @@
 //! Files applied to a real database: what becomes of permits, terms and notices, and that it is all or nothing.
 
+mod complete;
 mod crowd;
 mod killed;
 mod notices;
@@ -38,6 +39,7 @@ fn rules() -> ImportRules<'static> {
         claim_limit: 5000,
         catch_up: false,
         dry_run: false,
+        complete: false,
         by: "import",
     }
 }

@@ -88,7 +88,27 @@ async fn a_dry_run_foresees_the_mail_that_then_goes() {
     ];
     assert_eq!(days, foreseen);
     assert_eq!(would.messages, 16);
+    // What was to tell Ann of the term that has ended by now.
+    assert_eq!(would.no_longer, 5);
     assert_eq!(desk.import(header, &lines, &rules()).await.would_mail, None);
+}
+
+#[tokio::test]
+async fn mail_that_comes_anyway_is_not_because_of_the_file() {
+    let desk = Desk::new().await;
+    let lines = ["1,Food,Ann,ann@example.org,2026-06-15", "2,Food,Bob,bob@example.org,2026-06-15"];
+    desk.import(HEADER, &lines, &catch_up()).await;
+    let would = async |lines: &[&str]| {
+        let dry = desk.import(HEADER, lines, &ImportRules { dry_run: true, ..rules() }).await;
+        let would = dry.would_mail.expect("a dry run looks ahead");
+        (dry.permits_updated + dry.permits_renewed, would.messages, would.no_longer)
+    };
+    assert_eq!(would(&["1,Food,Ann Lee,ann@example.org,2026-06-15"]).await, (1, 0, 0), "a name alone");
+    assert_eq!(would(&lines).await, (0, 0, 0), "nothing");
+    assert_eq!(would(&["1,Food,Ann,new@example.org,2026-06-15"]).await, (1, 5, 5), "the same to another address");
+    assert_eq!(would(&["1,Food,Ann,,2026-06-15"]).await, (1, 0, 5), "to nobody");
+    // Two weeks later: six steps instead of the five that are left of the old date.
+    assert_eq!(would(&["2,Food,Bob,bob@example.org,2026-06-29"]).await, (1, 6, 5));
 }
 
 #[tokio::test]
@@ -141,7 +161,8 @@ async fn progress_tells_of_reading_and_then_of_applying() {
     let (options, rules) = (keep_good_rows(), rules());
     let done = files::import(&desk.url, Input::Path(path), &options, &rules, |progress| told.push(progress));
     let report = done.await.unwrap();
-    assert_eq!(told[0], Progress { phase: Phase::Reading, done: 196, total: 203 });
+    let read = |done| Progress { phase: Phase::Reading, done, total: 203 };
+    assert_eq!(told[..2], [read(0), read(196)]);
     let permits = report.permits_created;
     assert_eq!(told.last().unwrap(), &Progress { phase: Phase::Applying, done: permits, total: permits });
 }

@@ -125,6 +125,98 @@ async fn what_was_guessed_wrongly_is_chosen_and_checked_again() {
 }
 
 #[tokio::test]
+async fn how_a_file_is_read_is_saved_used_for_the_next_one_and_removed() {
+    let api = TestApi::open().await;
+    let clerk = api.signed_in(Role::Clerk).await;
+    let text = "Ref;Holder;Until;State\nI-1;Ann;04/05/2027;weird\n";
+    let path = sent(&clerk, "odd.csv", text).await;
+    let chosen = [
+        ("field/permit_number", "=Ref"),
+        ("field/expires_on", "=Until"),
+        ("field/status", "=State"),
+        ("field/holder_email", "-"),
+        ("permit_type", "Food"),
+        ("date_format", "%d/%m/%Y"),
+        ("status-word", "weird"),
+        ("status-means", "closed"),
+    ];
+    let save = |name: &'static str| [&chosen[..], &[("do", "save"), ("mapping_name", name)]].concat();
+    let refused = clerk.post(&path, &save(" ")).await;
+    assert_eq!(refused.status, 422);
+    refused.shows(&[
+        "href=\"#mapping_name\">The name of a saved mapping has 1 to 100 characters.",
+        "value=\"=Ref\" selected",
+    ]);
+    let refused = clerk.post(&path, &[("do", "save"), ("mapping_name", "Nothing")]).await;
+    assert_eq!(refused.status, 422);
+    refused.shows(&["There is nothing to save, because everything is guessed", "value=\"Nothing\""]);
+    assert!(!clerk.get("/import").await.text.contains("Saved mappings"));
+    let saved = clerk.post(&path, &save(" Old  <b>System ")).await;
+    assert_eq!(saved.header("location"), format!("{path}?done=mapping-saved"), "{saved:?}");
+    clerk.get(&path).await.shows(&["The one row can be imported."]);
+    clerk.get("/import").await.shows(&["Saved mappings", "Old &#60;b&#62;System", "user:clerk@office.example"]);
+
+    let path = sent(&clerk, "next.csv", &text.replace("I-1", "I-2")).await;
+    let page = clerk.get(&path).await;
+    page.shows(&["No column was recognised", ">Old &#60;b&#62;System</option>"]);
+    let id = page.between("<select id=\"mapping\" name=\"mapping\">\n<option value=\"", "\"").to_owned();
+    let used = clerk.post(&path, &[("do", "use"), ("mapping", &id)]).await;
+    assert_eq!(used.header("location"), format!("{path}?done=file-checked"), "{used:?}");
+    clerk.get(&path).await.shows(&[
+        "The one row can be imported.",
+        "value=\"=Until\" selected",
+        "<option selected>closed</option>",
+        "value=\"Food\"",
+        "<option value=\"-\" selected>do not read it",
+    ]);
+    assert_eq!(import(&clerk, &path).await.status, 303);
+    assert_eq!(permits(&api).await, ["I-2 closed"]);
+
+    let path = sent(&clerk, "other.csv", &text.replace("Ref;", "Reference;")).await;
+    clerk.post(&path, &[("do", "use"), ("mapping", &id)]).await;
+    clerk.get(&path).await.shows(&[
+        "The file has no column &#34;Ref&#34;, from which the saved mapping &#34;Old &#60;b&#62;System&#34; reads permit_number",
+        "<option value=\"=Ref\" selected>Ref, which the file does not have</option>",
+        "Choose another column below.",
+    ]);
+
+    let viewer = api.signed_in(Role::Viewer).await;
+    assert!(!viewer.get("/import").await.text.contains(&id), "a viewer removes nothing");
+    assert_eq!(clerk.post(&path, &[("do", "use"), ("mapping", "x")]).await.status, 400);
+    let removed = clerk.post(&format!("/import/mappings/{id}/remove"), &[]).await;
+    assert_eq!(removed.header("location"), "/import?done=mapping-removed");
+    assert!(!clerk.get("/import").await.text.contains("Saved mappings"));
+    assert_eq!(clerk.post(&format!("/import/mappings/{id}/remove"), &[]).await.status, 404);
+    assert_eq!(clerk.post(&path, &[("do", "use"), ("mapping", &id)]).await.status, 404);
+    let log = "SELECT action || ' ' || label || ' ' || coalesce(after ->> 'map', before ->> 'map') FROM office_log
+               WHERE subject = 'import-mapping' ORDER BY id";
+    let map = "permit_number=Ref, status=State, expires_on=Until";
+    assert_eq!(
+        api.office.text(log).await,
+        [format!("saved Old <b>System {map}"), format!("removed Old <b>System {map}")]
+    );
+    api.close().await;
+}
+
+#[tokio::test]
+async fn a_complete_file_says_which_permits_it_does_not_name() {
+    let api = TestApi::open().await;
+    let clerk = api.signed_in(Role::Clerk).await;
+    let path = sent(&clerk, "all.csv", GOOD).await;
+    import(&clerk, &path).await;
+    let first = GOOD.lines().take(2).collect::<Vec<_>>().join("\n");
+    let path = sent(&clerk, "one.csv", &first).await;
+    assert!(!clerk.get(&path).await.text.contains("does not name</dt>"));
+    clerk.post(&path, &[("complete", "on")]).await;
+    let page = clerk.get(&path).await;
+    page.shows(&["<dt>Permits that the file does not name</dt><dd>1</dd>", "<a href=\"/permits?q=I-2\">I-2</a>"]);
+    let done = import(&clerk, &path).await;
+    clerk.get(done.header("location")).await.shows(&["<dd>1</dd>", "<a href=\"/permits?q=I-2\">I-2</a>"]);
+    assert_eq!(permits(&api).await, ["I-1 active", "I-2 active"]);
+    api.close().await;
+}
+
+#[tokio::test]
 async fn wrong_rows_are_all_shown_and_the_good_ones_are_imported_if_somebody_says_so() {
     let api = TestApi::open().await;
     let clerk = api.signed_in(Role::Clerk).await;

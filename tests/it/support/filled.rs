@@ -209,11 +209,15 @@ impl Filled {
             cell(&say("sample"))
         );
         let path = self.upload(&say("mixed.csv"), &mixed).await;
-        self.clerk.post(&path, &[("keep_good_rows", "on")]).await;
+        self.clerk.post(&path, &[("keep_good_rows", "on"), ("complete", "on")]).await;
         self.import(&path).await;
 
         let path = self.upload(&say("waiting.csv"), &mixed).await;
-        let done = self.clerk.post(&path, &[("permit_type", &say("type of all")), ("field/permit_type", "-")]).await;
+        let mapping = say("mapping");
+        let chosen = [("permit_type", say("type of all")), ("field/permit_type", "-".to_owned())];
+        let saved = [("do", "save".to_owned()), ("mapping_name", mapping.chars().take(100).collect())];
+        let form: Vec<(&str, &str)> = chosen.iter().chain(&saved).map(|(name, text)| (*name, text.as_str())).collect();
+        let done = self.clerk.post(&path, &form).await;
         assert_eq!(done.status, 303, "{done:?}");
         let named = self.api.request(reqwest::Method::POST, "/imports").query(&[("file_name", say("by-api.csv"))]);
         let named = send(named.header("content-type", "text/csv").body(mixed)).await;

@@ -62,6 +62,11 @@ struct ReportView {
     permits_updated: u64,
     unchanged: u64,
     /// Terms that are not the current ones of their permits.
+    /// The part of them that was left alone whatever the file says: its date is an earlier one, or they are archived.
+    skipped: u64,
+    /// The same by reason.
+    #[schema(value_type = Object, example = json!({ "earlier_date": 3 }))]
+    skipped_by_reason: Value,
     history_terms: u64,
     /// Rows with at least one error.
     rejected: u64,
@@ -71,14 +76,41 @@ struct ReportView {
     addresses_cleaned: u64,
     addresses_missing: u64,
     guessed: GuessedView,
+    /// Which columns each field came from.
+    mapped: Vec<MappedView>,
     types_created: u64,
     /// Notices made pending or held.
     notices_claimed: u64,
     /// Only of a dry run: the mail of the next 30 days because of this file.
     would_mail: Option<WouldMailView>,
+    /// Only with `complete`: the permits that the file does not name.
+    missing: Option<MissingView>,
     /// By row; at most 10,000.
     errors: Vec<RemarkView>,
     warnings: Vec<RemarkView>,
+}
+
+/// The columns of one field.
+#[derive(Debug, ToSchema)]
+#[schema(as = MappedField)]
+#[allow(dead_code, reason = "it only describes the answer")]
+struct MappedView {
+    #[schema(example = "permit_number")]
+    field: String,
+    #[schema(example = json!(["LICENSE NUMBER"]))]
+    columns: Vec<String>,
+}
+
+/// Permits that a complete file does not name: of the types that it has, active and not archived. None is changed.
+#[derive(Debug, ToSchema)]
+#[schema(as = MissingPermits)]
+#[allow(dead_code, reason = "it only describes the answer")]
+struct MissingView {
+    count: u64,
+    /// Those of them whose last valid day has passed.
+    expired: u64,
+    /// Numbers of the first 1,000, those in force before those that are not.
+    numbers: Vec<String>,
 }
 
 /// The mail that a file would cause.
@@ -90,6 +122,8 @@ struct WouldMailView {
     /// Messages by the day from which they go.
     #[schema(value_type = Object, example = json!({ "2027-03-10": 12 }))]
     by_day: Value,
+    /// Messages that would go without the file, and do not.
+    no_longer: u64,
 }
 
 /// What was guessed about a file.
@@ -137,6 +171,10 @@ struct Options {
     /// How dates are written, in strftime.
     #[param(example = "%d.%m.%Y")]
     date_format: Option<String>,
+    /// Read it as it was saved under this name; what is said besides goes before that.
+    mapping: Option<String>,
+    /// Report permits that the file does not name, of the types that it has; they are not changed.
+    complete: Option<bool>,
     /// Tell new permits what is due already, and confirm renewals.
     catch_up: Option<bool>,
     /// Apply the rows that are right although others are not.
@@ -163,6 +201,8 @@ fn read_options(uri: &Uri) -> Result<(ImportWords, Option<String>), Problem> {
         status: query.list("status"),
         permit_type: query.text("permit_type"),
         date_format: query.text("date_format"),
+        mapping: query.text("mapping"),
+        complete: query.boolean("complete")?.unwrap_or(false),
         catch_up: query.boolean("catch_up")?.unwrap_or(false),
         keep_good_rows: query.boolean("keep_good_rows")?.unwrap_or(false),
         dry_run: query.boolean("dry_run")?.unwrap_or(false),
@@ -185,7 +225,7 @@ async fn create(
     request: Request,
 ) -> Result<Response, Problem> {
     let (words, file_name) = read_options(&uri)?;
-    api.files.check(&words)?;
+    api.files.check(&words).await?;
     let key = repeat::key_of(&caller, &request)?;
     let _place = take_place(&api.imports, "imports")?;
     let (upload, content) = upload::receive(request, file_name, api.uploads).await?;

@@ -41,6 +41,12 @@ impl FieldView {
     pub fn is_from(&self, column: &str) -> bool {
         self.choice.strip_prefix('=') == Some(column)
     }
+
+    /// A column that was chosen, by a saved mapping, and that the file does not have.
+    pub fn absent<'f>(&'f self, looked: &Looked) -> Option<&'f str> {
+        let chosen = self.choice.strip_prefix('=')?;
+        (!looked.columns.iter().any(|column| column.name == chosen)).then_some(chosen)
+    }
 }
 
 /// A status word with what it is taken for.
@@ -109,6 +115,7 @@ pub fn of_form(form: &Form, looked: &Looked) -> ImportWords {
     let text = |name: &str| Some(form.text(name).to_owned()).filter(|text| !text.is_empty());
     words.permit_type = text("permit_type");
     words.date_format = text("date_format");
+    words.complete = form.get("complete").is_some();
     words.catch_up = form.get("catch_up").is_some();
     words.keep_good_rows = form.get("keep_good_rows").is_some();
     words

@@ -26,13 +26,15 @@ use super::Pages;
 use super::access::User;
 use super::frame::{Frame, show_as, shown};
 use super::listing::{Asked, Listing};
+use super::path::Path;
 use super::when::{When, when};
-use super::words::Done;
+use super::words::{Done, Said};
 use super::wrongs::Wrongs;
 use crate::domain::role::Role;
 use crate::store::PgConnection;
 use crate::store::kept_files::{KeptFile, list_kept_files};
 use crate::store::lists::imports::{ImportRow, list_imports};
+use crate::store::mappings::{SavedMapping, list_mappings, remove_mapping};
 use crate::web::api::page::Page;
 use crate::web::api::problem::Problem;
 
@@ -45,6 +47,7 @@ pub(super) fn routes() -> Router<Pages> {
         // The upload has limits of its own.
         .route("/import", get(list).post(keep::upload).layer(DefaultBodyLimit::disable()))
         .route("/import/file/{id}", get(wizard::show).post(wizard::act))
+        .route("/import/mappings/{id}/remove", post(remove_saved))
         .route("/import/{id}", get(report::read))
         .route("/import/{id}/errors.csv", get(report::errors))
         .route("/import/{id}/release", post(report::release))
@@ -57,6 +60,8 @@ struct ImportPage {
     frame: Frame,
     may_import: bool,
     waiting: Vec<FileView>,
+    /// How files of one kind are read.
+    saved: Vec<SavedMapping>,
     listing: Listing<Past>,
     /// Whether files that were only checked are listed too.
     checks: bool,
@@ -107,6 +112,7 @@ impl ImportPage {
             frame: Frame::of(pages, user, PATH, "Import"),
             may_import: user.may(Role::Clerk),
             waiting: files.iter().map(|file| FileView::of(file, pages)).collect(),
+            saved: list_mappings(&mut *connection).await?,
             listing: Listing::of(&asked, &page, rows, |row| row.id)
                 .map(|row| Past { at: when(row.started_at, zone), row }),
             checks,
@@ -121,6 +127,14 @@ async fn list(State(pages): State<Pages>, user: User, uri: Uri, Done(done): Done
     let mut page = ImportPage::read(&pages, &user, &mut connection, &uri).await?;
     page.frame = page.frame.said(done);
     Ok(shown(&page))
+}
+
+/// Removes a saved mapping.
+async fn remove_saved(State(pages): State<Pages>, user: User, Path(id): Path<Uuid>) -> Result<Response, Problem> {
+    let mut connection = pages.api.connection().await?;
+    let now = pages.api.moment(&mut connection).await?.now;
+    remove_mapping(&mut connection, id, &user.by, now).await?;
+    Ok(Said::MappingRemoved.at(PATH))
 }
 
 /// The page with what is wrong with an upload.

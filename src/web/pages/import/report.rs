@@ -42,6 +42,8 @@ pub struct Report {
     pub permits_renewed: u64,
     pub permits_updated: u64,
     pub unchanged: u64,
+    pub skipped: u64,
+    pub skipped_by_reason: BTreeMap<String, u64>,
     pub history_terms: u64,
     pub rejected: u64,
     pub rejected_by_reason: BTreeMap<String, u64>,
@@ -51,6 +53,7 @@ pub struct Report {
     pub types_created: u64,
     pub notices_claimed: u64,
     pub would_mail: Option<WouldMail>,
+    pub missing: Option<Missing>,
     pub errors: Vec<Remark>,
     pub warnings: Vec<Remark>,
 }
@@ -71,6 +74,27 @@ pub struct Guessed {
 pub struct WouldMail {
     pub messages: u64,
     pub by_day: BTreeMap<NaiveDate, u64>,
+    pub no_longer: u64,
+}
+
+/// Permits that a file which calls itself complete does not name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Missing {
+    pub count: u64,
+    pub expired: u64,
+    pub numbers: Vec<String>,
+}
+
+impl Missing {
+    pub fn shown(&self) -> &[String] {
+        &self.numbers[..self.numbers.len().min(SHOWN)]
+    }
+
+    /// How many more there are than are shown.
+    pub fn more(&self) -> u64 {
+        self.count.saturating_sub(self.shown().len() as u64)
+    }
 }
 
 /// One error or warning.
@@ -122,6 +146,11 @@ impl Report {
 
     pub fn more_warnings(&self) -> usize {
         self.warnings.len().saturating_sub(SHOWN)
+    }
+
+    /// Why permits were left alone, in words.
+    pub fn skips(&self) -> Vec<(String, u64)> {
+        self.skipped_by_reason.iter().map(|(reason, permits)| (plain(reason).to_lowercase(), *permits)).collect()
     }
 
     /// What rejected rows, in words.

@@ -11,13 +11,15 @@ use super::keep::fetch;
 use super::looked::Looked;
 use super::report::Report;
 use super::{FileView, PATH, check, sentence};
+use crate::domain::mapping::MappingWords;
 use crate::domain::permit::PermitStatus;
 use crate::domain::role::Role;
 use crate::store::PgConnection;
 use crate::store::imports::read_report;
 use crate::store::kept_files::{FileCheck, KeptFile, get_kept_file, note_check, remove_kept_file};
+use crate::store::mappings::{SavedMapping, get_mapping, list_mappings};
 use crate::web::api::files::{ImportRefused, ImportWords, take_place};
-use crate::web::api::problem::Problem;
+use crate::web::api::problem::{Kind, Problem};
 use crate::web::pages::Pages;
 use crate::web::pages::access::User;
 use crate::web::pages::form::Form;
@@ -39,6 +41,10 @@ struct FilePage {
     words: ImportWords,
     /// Why the file was refused as a whole.
     refusal: Option<String>,
+    /// How files of one kind are read.
+    saved: Vec<SavedMapping>,
+    /// The name under which somebody wants to save this.
+    mapping_name: String,
     /// What the check came to.
     report: Option<Report>,
     import_id: Option<Uuid>,
@@ -69,6 +75,8 @@ impl FilePage {
             statuses: looked.as_ref().map(|looked| statuses(looked, &words)).unwrap_or_default(),
             all_statuses: PermitStatus::ALL,
             looked,
+            saved: list_mappings(&mut *connection).await?,
+            mapping_name: words.mapping.clone().unwrap_or_default(),
             words,
             file: FileView::of(&file, pages),
             refusal: file.refusal,
@@ -88,6 +96,11 @@ impl FilePage {
     /// Whether what it makes pending is more than may go at once.
     fn holds(&self) -> bool {
         self.limit > 0 && self.report.as_ref().is_some_and(|report| report.notices_claimed > self.limit)
+    }
+
+    /// Whether the file is read as it was saved under this name.
+    fn is_mapping(&self, name: &str) -> bool {
+        self.words.mapping.as_deref() == Some(name)
     }
 
     /// Whether this format of dates is chosen.
@@ -116,8 +129,7 @@ impl FilePage {
         refusal.into_iter().chain(rejected).collect()
     }
 
-    fn refused(mut self, status: StatusCode, errors: Wrongs) -> Response {
-        self.errors = errors;
+    fn refused(mut self, status: StatusCode) -> Response {
         self.frame = self.frame.with_errors(true);
         show_as(status, &self)
     }
@@ -164,6 +176,10 @@ pub(super) async fn act(
             drop(connection);
             import(&pages, &user, file, &form).await
         }
+        "use" => {
+            drop(connection);
+            use_saved(&pages, &user, file, &form).await
+        }
         _ => {
             drop(connection);
             check_again(&pages, &user, file, &form).await
@@ -171,24 +187,71 @@ pub(super) async fn act(
     }
 }
 
+/// Checks it as the form has it, and saves that first if somebody wants so.
 async fn check_again(pages: &Pages, user: &User, file: KeptFile, form: &Form) -> Result<Response, Problem> {
     let looked: Looked = file.look.clone().and_then(|look| serde_json::from_value(look).ok()).unwrap_or_default();
     let words = of_form(form, &looked);
-    if let Err(refused) = pages.api.files.check(&words) {
-        let errors = vec![wrong_option(refused)?];
-        let mut connection = pages.api.connection().await?;
-        let page = FilePage::read(pages, user, &mut connection, file, Some(words)).await?;
-        return Ok(page.refused(StatusCode::UNPROCESSABLE_ENTITY, errors));
+    let saves = form.text("do") == "save";
+    let name = form.text("mapping_name");
+    let done = match pages.api.files.check(&words).await {
+        Ok(()) if saves => pages.api.files.save_mapping(name, &words, &user.by).await,
+        done => done,
+    };
+    if let Err(refused) = done {
+        let mut page = option_refused(pages, user, file, words, refused).await?;
+        name.clone_into(&mut page.mapping_name);
+        return Ok(page.refused(StatusCode::UNPROCESSABLE_ENTITY));
     }
+    check_with(pages, user, &file, words).await?;
+    Ok(if saves { Said::MappingSaved } else { Said::FileChecked }.at(&address(file.id)))
+}
+
+/// Checks it as files of its kind are read, whatever the form has.
+async fn use_saved(pages: &Pages, user: &User, file: KeptFile, form: &Form) -> Result<Response, Problem> {
+    let id: Uuid = form.text("mapping").parse().map_err(|_| Problem::new(Kind::Malformed, "the form is not whole"))?;
+    let mut connection = pages.api.connection().await?;
+    let saved = get_mapping(&mut *connection, id).await?;
+    drop(connection);
+    // So that the form shows what is chosen. The name stays with it, to be named where the file does not fit.
+    let chosen: MappingWords = serde_json::from_value(saved.words).unwrap_or_default();
+    let MappingWords { map, leave_out, status, permit_type, date_format } = chosen;
+    let mapping = Some(saved.name);
+    let words = ImportWords { map, leave_out, status, permit_type, date_format, mapping, ..words_of(&file) };
+    if let Err(refused) = pages.api.files.check(&words).await {
+        let page = option_refused(pages, user, file, words, refused).await?;
+        return Ok(page.refused(StatusCode::UNPROCESSABLE_ENTITY));
+    }
+    check_with(pages, user, &file, words).await?;
+    Ok(Said::FileChecked.at(&address(file.id)))
+}
+
+async fn check_with(pages: &Pages, user: &User, file: &KeptFile, words: ImportWords) -> Result<(), Problem> {
     let _place = take_place(&pages.api.imports, "imports")?;
     let upload = fetch(pages, file.id, &file.file_name).await?;
-    check::check(pages, user, &file, upload, words).await?;
-    Ok(Said::FileChecked.at(&address(file.id)))
+    check::check(pages, user, file, upload, words).await
+}
+
+/// The page with what is wrong with one option.
+async fn option_refused(
+    pages: &Pages,
+    user: &User,
+    file: KeptFile,
+    words: ImportWords,
+    refused: ImportRefused,
+) -> Result<FilePage, Problem> {
+    let errors = vec![wrong_option(refused)?];
+    let mut connection = pages.api.connection().await?;
+    let page = FilePage::read(pages, user, &mut connection, file, Some(words)).await?;
+    Ok(FilePage { errors, ..page })
 }
 
 /// What is wrong with one option, beside its field.
 fn wrong_option(refused: ImportRefused) -> Result<(String, String), Problem> {
     match refused {
+        // What is saved has its name in a field of another name than the API's.
+        ImportRefused::Option { parameter, why } if parameter == "save_mapping" => {
+            Ok(("mapping_name".to_owned(), sentence(&why)))
+        }
         ImportRefused::Option { parameter, why } => Ok((parameter, sentence(&why))),
         other => Err(other.into()),
     }
@@ -203,7 +266,8 @@ async fn import(pages: &Pages, user: &User, file: KeptFile, form: &Form) -> Resu
     }
     let _place = take_place(&pages.api.imports, "imports")?;
     let upload = fetch(pages, file.id, &file.file_name).await?;
-    let words = ImportWords { dry_run: false, ..words_of(&file) };
+    // What a saved mapping said when it was used stands in the words; it may say something else by now.
+    let words = ImportWords { dry_run: false, mapping: None, ..words_of(&file) };
     let report = match pages.api.files.import(upload, &words, &user.by).await {
         Ok(report) => report,
         // Whether it was committed is to be seen in the list of imports.
@@ -234,5 +298,5 @@ async fn refused(
 ) -> Result<Response, Problem> {
     let mut connection = pages.api.connection().await?;
     let page = FilePage::read(pages, user, &mut connection, file, None).await?;
-    Ok(page.refused(status, vec![("check".to_owned(), why)]))
+    Ok(FilePage { errors: vec![("check".to_owned(), why)], ..page }.refused(status))
 }

@@ -39,6 +39,7 @@ GET   /import                         sign-in  in   in   in   led
 POST  /import                         401      403  in   in   led
 GET   /import/file/{id}               sign-in  in   in   in   led
 POST  /import/file/{id}               401      403  in   in   led
+POST  /import/mappings/{id}/remove    401      403  in   in   led
 GET   /import/{id}                    sign-in  in   in   in   led
 GET   /import/{id}/errors.csv         sign-in  in   in   in   led
 POST  /import/{id}/release            401      403  in   in   led

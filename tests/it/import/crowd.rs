@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use permit_notifier::clock::ManualClock;
+use permit_notifier::files::{self, ImportRules, Input};
 use permit_notifier::scan::{PATIENCE, ScanRequest, ScanRules, pass::run_once};
 use permit_notifier::store::scans::Trigger;
 use sqlx::{AssertSqlSafe, Connection};
@@ -10,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{Desk, HEADER, all_or_nothing, catch_up, moment, rules};
+use crate::support::postbox::{Postbox, in_days, until};
 
 fn lines(numbers: std::ops::Range<u32>, holder: &str, expires_on: &str) -> String {
     let lines = numbers.map(|i| format!("P-{i},Food,{holder},p{i}@example.org,{expires_on}\n"));
@@ -68,7 +70,7 @@ async fn an_import_beside_a_scan_neither_blocks_it_nor_doubles_a_notice() {
             lines(0..1500, &format!("H{round}"), "2026-06-20")
         };
         let path = desk.file("more.csv", &text);
-        let rules = permit_notifier::files::ImportRules { moment: now, claim_limit: 0, ..catch_up() };
+        let rules = ImportRules { moment: now, claim_limit: 0, ..catch_up() };
         let options = all_or_nothing();
         let (scanned, imported) = tokio::join!(run_once(&scan, request), desk.try_import(&path, &options, &rules));
         let imported = imported.unwrap();
@@ -81,6 +83,68 @@ async fn an_import_beside_a_scan_neither_blocks_it_nor_doubles_a_notice() {
     let twice = "SELECT count(*) FROM (SELECT FROM deliveries d JOIN notices n ON n.id = d.notice_id
                  WHERE d.state = 'pending' GROUP BY n.permit_id HAVING count(*) > 1) AS twice";
     assert_eq!(desk.ask(twice).await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn imports_while_others_scan_and_dispatch_send_nothing_for_a_term_that_has_ended() {
+    const PERMITS: usize = 600;
+    let post = Postbox::open().await;
+    post.permit("holder000@x.example").await;
+    post.more_of_the_same(PERMITS).await;
+    let numbers: Vec<String> = sqlx::query_scalar("SELECT permit_number FROM permits ORDER BY permit_number")
+        .fetch_all(&mut post.session().await)
+        .await
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, numbers: &[String], years: i64| {
+        let day = in_days(365 * years);
+        let lines = numbers.iter().map(|number| format!("{number},food,Corner Bakery,{day}\n"));
+        let path = folder.path().join(name);
+        std::fs::write(
+            &path,
+            format!("permit_number,permit_type,holder_name,expires_on\n{}", lines.collect::<String>()),
+        )
+        .unwrap();
+        Input::Path(path)
+    };
+    // They share a third, and the second names it the other way round.
+    let mut second = numbers[PERMITS / 3..].to_vec();
+    second.reverse();
+    let (first, second) = (file("first.csv", &numbers[..PERMITS * 2 / 3], 1), file("second.csv", &second, 2));
+    let mut replica = post.replica(4).await;
+    replica.begin();
+    until("a message is taken", async || !post.mailer.ledger().is_empty()).await;
+    let (options, rules) = (all_or_nothing(), ImportRules { moment: post.moment(), claim_limit: 0, ..rules() });
+    // When the import is over, nothing that is offered later may be about the old term of its permits.
+    let import = async |file: Input| {
+        let report = files::import(&post.url, file, &options, &rules, |_| {}).await.unwrap();
+        (report, post.mailer.tick())
+    };
+    let ((first, first_over), (second, second_over), ()) = tokio::join!(import(first), import(second), post.scan());
+    assert_eq!((first.rows, second.rows), (400, 400));
+    assert_eq!(first.permits_renewed + first.skipped + second.permits_renewed, 800, "{first:?} {second:?}");
+    until("nothing is pending", async || {
+        post.count("SELECT count(*) FROM deliveries WHERE state IN ('pending', 'sending')").await == 0
+    })
+    .await;
+    replica.leave().await;
+    post.check().await;
+    let latest = format!(
+        "SELECT string_agg(expires_on || ' ' || permits, ', ' ORDER BY expires_on)
+         FROM (SELECT expires_on, count(*) AS permits FROM permits GROUP BY 1) AS dates"
+    );
+    let latest: String = sqlx::query_scalar(AssertSqlSafe(latest)).fetch_one(&mut post.session().await).await.unwrap();
+    assert_eq!(latest, format!("{} 200, {} 400", in_days(365), in_days(730)), "the later date wins");
+    let old = format!(":{}", in_days(30));
+    let ended = first_over.max(second_over);
+    let ledger = post.mailer.ledger();
+    let late: Vec<_> =
+        ledger.iter().filter(|taken| taken.notice_key.ends_with(&old) && taken.offered_at > ended).collect();
+    assert!(late.is_empty(), "{late:?}");
+    // The race was one: some were sent before, some were kept back.
+    let kept_back = post.count("SELECT count(*) FROM deliveries WHERE state = 'superseded'").await;
+    println!("{} messages went before their permits were renewed, {kept_back} were kept back", ledger.len());
+    assert!(kept_back > 0 && !ledger.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@ mod crowd;
 mod killed;
 mod notices;
 mod permits;
+mod struck;
 mod whole;
 
 use std::path::{Path, PathBuf};
@@ -38,8 +39,8 @@ fn rules() -> ImportRules<'static> {
         window: None,
         claim_limit: 5000,
         catch_up: false,
-        dry_run: false,
         complete: false,
+        dry_run: false,
         by: "import",
     }
 }

@@ -32,6 +32,7 @@ mod scan_schedule;
 mod scans;
 mod send_window;
 mod sending;
+mod session_limits;
 mod shutdown;
 mod smtp;
 mod storm;

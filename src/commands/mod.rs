@@ -7,6 +7,7 @@ pub mod doctor;
 mod export;
 mod import;
 mod migrate;
+mod purge;
 mod release;
 mod resume;
 mod scan;
@@ -53,6 +54,8 @@ enum Command {
     Export(export::Arguments),
     /// Release, or cancel, what a scan or an import held
     Release(release::Arguments),
+    /// Remove old content and personal data, never the memory of what was sent
+    Purge(purge::Arguments),
     /// Confirm that a restored or moved database may send again
     Resume(resume::Arguments),
     /// Compare a ledger of accepted messages with the database, both ways
@@ -186,6 +189,7 @@ async fn run_command(command: Command, config: Config, database: &Database) -> R
         Command::Release(arguments) => release::run(arguments, config, database).await,
         Command::Token(verb) => token::run(verb, config, database).await,
         Command::User(verb) => user::run(verb, config, database).await,
+        Command::Purge(arguments) => purge::run(arguments, config, database).await,
         Command::Resume(arguments) => resume::run(arguments, config, database).await,
         Command::Audit(arguments) => audit::run(arguments, config, database).await,
         Command::Dispatch(arguments) => dispatch::run(arguments, config, database).await,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::Result;
+use super::{Result, history::leave_out_removed};
 use crate::domain::words;
 
 words! {
@@ -134,5 +134,9 @@ pub async fn list_audit(
         id,
         limit,
     );
-    Ok(rows.fetch_all(connection).await?)
+    let mut rows = rows.fetch_all(connection).await?;
+    for row in rows.iter_mut().filter(|row| row.subject == "permit") {
+        leave_out_removed(row.before.as_mut(), row.after.as_mut());
+    }
+    Ok(rows)
 }

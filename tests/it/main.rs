@@ -27,6 +27,7 @@ mod model;
 mod pages;
 mod private_postgres;
 mod properties;
+mod purge;
 mod races;
 mod scan_schedule;
 mod scans;

@@ -26,8 +26,8 @@ use crate::{
         FileMailer, Mailer, Office, Preview,
         smtp::{Limits, SmtpMailer},
     },
-    purge::PurgeRules,
     private_postgres::{PrivatePostgres, resolve_data_dir},
+    purge::PurgeRules,
     scan::{PATIENCE, ScanRules, asked::Asked},
     shutdown::Shutdown,
     store::{

@@ -33,12 +33,7 @@ pub async fn run(rules: PurgeRules, pool: PgPool, database: bool) {
     }
 }
 
-async fn look(
-    rules: &PurgeRules,
-    pool: &PgPool,
-    database: bool,
-    tidied_on: &mut Option<NaiveDate>,
-) -> Result<()> {
+async fn look(rules: &PurgeRules, pool: &PgPool, database: bool, tidied_on: &mut Option<NaiveDate>) -> Result<()> {
     if database {
         purge_if_due(rules, pool).await?;
     }

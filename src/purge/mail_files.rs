@@ -32,7 +32,8 @@ fn remove_in(folder: &Path, before: DateTime<Utc>, dry_run: bool) -> io::Result<
         if !name.ends_with(".eml") && !(name.starts_with('.') && name.ends_with(".part")) {
             continue;
         }
-        let old = entry.metadata().and_then(|about| about.modified()).is_ok_and(|at| DateTime::<Utc>::from(at) < before);
+        let old =
+            entry.metadata().and_then(|about| about.modified()).is_ok_and(|at| DateTime::<Utc>::from(at) < before);
         if old {
             match if dry_run { Ok(()) } else { fs::remove_file(entry.path()) } {
                 // Another process that looks after the same folder was first.

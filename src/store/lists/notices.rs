@@ -273,7 +273,11 @@ pub async fn read_message(connection: &mut PgConnection, delivery: Uuid, number:
         number,
     );
     let had = had.fetch_one(connection).await?;
-    Err(StoreError::NotFound(if had { "message any more: it was removed after KEEP_CONTENT_DAYS; its hash stays" } else { "message" }))
+    Err(StoreError::NotFound(if had {
+        "message any more: it was removed after KEEP_CONTENT_DAYS; its hash stays"
+    } else {
+        "message"
+    }))
 }
 
 /// Whether there is such a delivery.

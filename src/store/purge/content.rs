@@ -7,11 +7,7 @@ use super::{Chunk, Limit, end};
 use crate::store::{Result, kept_files::KEPT_FOR};
 
 /// Bytes of attempts that ended so long ago. An ambiguous one keeps them until somebody has found out.
-pub async fn purge_messages(
-    connection: &mut PgConnection,
-    after: Option<Uuid>,
-    limit: &Limit,
-) -> Result<Chunk<Uuid>> {
+pub async fn purge_messages(connection: &mut PgConnection, after: Option<Uuid>, limit: &Limit) -> Result<Chunk<Uuid>> {
     let mut transaction = connection.begin().await?;
     let row = sqlx::query!(
         r#"WITH chunk AS MATERIALIZED (

@@ -53,12 +53,10 @@ pub async fn purge_notices(
 
 /// Locks what nobody else is at; says which notices those are.
 async fn lock(connection: &mut PgConnection, permits: &[Uuid], notices: &[Uuid]) -> Result<Vec<Uuid>> {
-    let permits = sqlx::query_scalar!(
-        "SELECT id FROM permits WHERE id = ANY ($1) ORDER BY id FOR SHARE SKIP LOCKED",
-        permits
-    )
-    .fetch_all(&mut *connection)
-    .await?;
+    let permits =
+        sqlx::query_scalar!("SELECT id FROM permits WHERE id = ANY ($1) ORDER BY id FOR SHARE SKIP LOCKED", permits)
+            .fetch_all(&mut *connection)
+            .await?;
     let notices = sqlx::query_scalar!(
         "SELECT id FROM notices WHERE id = ANY ($1) AND permit_id = ANY ($2) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
         notices,

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use chrono::TimeDelta;
 use permit_notifier::config::Retention;
 use permit_notifier::domain::role::Role;
-use permit_notifier::purge::{Purged, PurgeRules, Removed, daily::purge_if_due, run_once};
+use permit_notifier::purge::{PurgeRules, Purged, Removed, daily::purge_if_due, run_once};
 use permit_notifier::store::purge::PurgeTrigger;
 use tokio_util::sync::CancellationToken;
 
@@ -47,7 +47,8 @@ async fn a_dry_run_counts_what_a_purge_removes_and_removes_nothing() {
     assert!(would.notices >= 3);
     assert_eq!(purge(&post).await, would);
     assert_eq!(rows_with(&post, &["x.example", "Corner Bakery"]).await, Vec::<String>::new());
-    let kept = "SELECT count(*) FROM imports WHERE report->'errors'->0->>'code' = 'malformed' AND report->>'rows' = '1'";
+    let kept =
+        "SELECT count(*) FROM imports WHERE report->'errors'->0->>'code' = 'malformed' AND report->>'rows' = '1'";
     assert_eq!(post.count(kept).await, 1, "what is nobody's personal data stays");
     assert_eq!(purge(&post).await, Removed::default(), "nothing is left to do");
     post.check().await;

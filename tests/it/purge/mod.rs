@@ -58,7 +58,8 @@ async fn rows_with(post: &Postbox, texts: &[&str]) -> Vec<String> {
             "attempt_messages" => "SELECT convert_from(content, 'UTF8') FROM attempt_messages".to_owned(),
             _ => format!("SELECT row_to_json(t)::text FROM {table} t"),
         };
-        let rows: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(query)).fetch_all(&mut session).await.expect("rows");
+        let rows: Vec<String> =
+            sqlx::query_scalar(sqlx::AssertSqlSafe(query)).fetch_all(&mut session).await.expect("rows");
         let told = rows.into_iter().filter(|row| texts.iter().any(|text| row.contains(text)));
         found.extend(told.map(|row| format!("{table}: {row}")));
     }

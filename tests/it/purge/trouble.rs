@@ -27,10 +27,8 @@ async fn of_two_purges_at_once_one_does_the_work() {
     assert_eq!(run_once(&rules(&post), PurgeTrigger::Command, false).await.unwrap(), Purged::HeldElsewhere);
     held.release().await;
     let (rules, other) = (rules(&post), rules(&post));
-    let (one, two) = tokio::join!(
-        run_once(&rules, PurgeTrigger::Command, false),
-        run_once(&other, PurgeTrigger::Daily, false)
-    );
+    let (one, two) =
+        tokio::join!(run_once(&rules, PurgeTrigger::Command, false), run_once(&other, PurgeTrigger::Daily, false));
     let done = [one.unwrap(), two.unwrap()];
     let removed: u64 = done
         .iter()

@@ -11,6 +11,7 @@ mod connections;
 mod database_trouble;
 mod database_truth;
 mod dispatch;
+mod doctor;
 mod domain;
 mod failure_cases;
 mod files;

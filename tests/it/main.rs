@@ -18,6 +18,7 @@ mod files;
 mod health;
 mod import;
 mod layout;
+mod leaks;
 mod lives;
 mod logs;
 mod mail;

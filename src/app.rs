@@ -27,6 +27,7 @@ use crate::{
         smtp::{Limits, SmtpMailer},
     },
     private_postgres::{PrivatePostgres, resolve_data_dir},
+    purge::PurgeRules,
     scan::{PATIENCE, ScanRules, asked::Asked},
     shutdown::Shutdown,
     store::{
@@ -359,6 +360,18 @@ impl<'d> App<'d> {
         std::path::absolute(folder)
             .map(|folder| folder.join("mail"))
             .with_context(|| format!("DATA_DIR: {} cannot be used", folder.display()))
+    }
+
+    /// What purges of this process go by.
+    pub fn purge_rules(&self) -> Result<PurgeRules> {
+        Ok(PurgeRules {
+            direct_url: self.database.direct_url.clone(),
+            clock: Arc::clone(&self.clock),
+            zone: self.config.time_zone,
+            keep: self.config.keep,
+            mail_folder: self.mail_folder()?,
+            stop: CancellationToken::new(),
+        })
     }
 
     /// How this process presents itself to the others.

@@ -3,7 +3,7 @@
 //!
 //! The map: `domain` decides what is owed and holds no I/O; `store` is the only place that speaks SQL;
 //! `scan` finds and claims what is owed, one replica at a time; `dispatch` sends it, on every replica;
-//! `mail` composes messages and hands them over; `auth` says who may do what; `files` reads what offices hand us; `web` is HTTP;
+//! `mail` composes messages and hands them over; `auth` says who may do what; `files` reads what offices hand us; `purge` removes what is old; `web` is HTTP;
 //! `app` puts the parts together and `commands` are what a person can run. Leaves that any of them may use: `config`
 //! (the environment), `clock` (business time), `shutdown`, `telemetry` (logs and metrics), and `private_postgres` (the
 //! database server of our own).
@@ -18,6 +18,7 @@ pub mod domain;
 pub mod files;
 pub mod mail;
 pub mod private_postgres;
+pub mod purge;
 pub mod scan;
 pub mod shutdown;
 pub mod store;

@@ -8,6 +8,7 @@ mod export;
 mod import;
 mod migrate;
 mod progress;
+mod purge;
 mod release;
 mod resume;
 mod scan;
@@ -23,7 +24,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     app::{App, Database},
-    config::Config,
+    config::{Config, LogFormat},
     store::memory::{compare_marks, difference, sentence},
     telemetry::logs,
 };
@@ -54,6 +55,8 @@ enum Command {
     Export(export::Arguments),
     /// Release, or cancel, what a scan or an import held
     Release(release::Arguments),
+    /// Remove old content and personal data, never the memory of what was sent
+    Purge(purge::Arguments),
     /// Confirm that a restored or moved database may send again
     Resume(resume::Arguments),
     /// Compare a ledger of accepted messages with the database, both ways
@@ -85,6 +88,9 @@ pub fn run(cli: Cli) -> ExitCode {
     {
         eprintln!("error: {fault}");
         return ExitCode::from(2);
+    }
+    if let Command::Doctor(arguments) = command {
+        return diagnose(arguments);
     }
     let config = match &command {
         Command::Demo => Config::for_demo_from_environment(),
@@ -119,6 +125,21 @@ fn one_line(error: &anyhow::Error) -> String {
     sentence
 }
 
+/// The doctor tells of wrong variables as of everything else.
+fn diagnose(arguments: doctor::Arguments) -> ExitCode {
+    let readable = doctor::Readable::read(Config::from_environment_without);
+    let (format, filter) =
+        readable.config().map_or((LogFormat::Pretty, None), |config| (config.log_format, config.log_filter.clone()));
+    // What would be a line of the log is a line of the report.
+    let done = logs::start(format, filter.as_deref().unwrap_or("error"))
+        .map_err(Into::into)
+        .and_then(|()| block_on(doctor::run(arguments, readable)));
+    done.unwrap_or_else(|error| {
+        eprintln!("permit-notifier: {}", one_line(&error));
+        ExitCode::FAILURE
+    })
+}
+
 fn start(command: Command, config: Config) -> Result<ExitCode> {
     // The demo is for reading; and two libraries say at each start what helps nobody.
     let usual = match command {
@@ -128,9 +149,6 @@ fn start(command: Command, config: Config) -> Result<ExitCode> {
     logs::start(config.log_format, config.log_filter.as_deref().unwrap_or(usual))?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
-    }
-    if let Command::Doctor(arguments) = command {
-        return block_on(doctor::run(arguments, config));
     }
     if matches!(command, Command::Demo) {
         return demo::run(config);
@@ -187,6 +205,7 @@ async fn run_command(command: Command, config: Config, database: &Database) -> R
         Command::Release(arguments) => release::run(arguments, config, database).await,
         Command::Token(verb) => token::run(verb, config, database).await,
         Command::User(verb) => user::run(verb, config, database).await,
+        Command::Purge(arguments) => purge::run(arguments, config, database).await,
         Command::Resume(arguments) => resume::run(arguments, config, database).await,
         Command::Audit(arguments) => audit::run(arguments, config, database).await,
         Command::Dispatch(arguments) => dispatch::run(arguments, config, database).await,

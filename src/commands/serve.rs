@@ -15,6 +15,7 @@ use crate::{
     config::Config,
     dispatch::{Dispatcher, Membership},
     domain::words,
+    purge::{self, PurgeRules},
     scan::{ScanRules, supervisor, ticker::Ticker},
     shutdown::Shutdown,
     store::{self, PgPool},
@@ -105,6 +106,7 @@ pub(super) async fn serve(
     if roles.has(Role::Scan) {
         start_scans(app, &membership, shutdown).await?;
     }
+    start_purges(app, roles.has(Role::Scan), shutdown)?;
     if roles.has(Role::Dispatch) {
         start_dispatch(app, &membership, shutdown)?;
     }
@@ -150,6 +152,18 @@ async fn start_scans(app: &App<'_>, membership: &Arc<Membership>, shutdown: &Shu
     shutdown.spawn("scan", async move {
         supervisor::run(rules, schedule, pool, poke, stop).await;
         ticker.stop().await;
+        Ok::<_, Infallible>(())
+    });
+    Ok(())
+}
+
+/// Old data goes once a day: from the database by whichever of the processes that scan comes first, and from each
+/// machine's disk by the process that has it.
+fn start_purges(app: &App<'_>, scans: bool, shutdown: &Shutdown) -> Result<()> {
+    let rules = PurgeRules { stop: shutdown.soft().clone(), ..app.purge_rules()? };
+    let pool = app.pool.clone();
+    shutdown.spawn("purge", async move {
+        purge::daily::run(rules, pool, scans).await;
         Ok::<_, Infallible>(())
     });
     Ok(())

@@ -7,6 +7,7 @@ mod database;
 mod environment;
 mod error;
 mod reader;
+mod retention;
 mod smtp;
 mod window;
 
@@ -27,6 +28,7 @@ use crate::scan::schedule::ScanSchedule;
 pub use environment::read_dotenv;
 pub use error::{ConfigErrors, Fault};
 use reader::Reader;
+pub use retention::Retention;
 pub use smtp::{AmbiguousPolicy, MailAllowlist, SmtpCredentials, SmtpTls, SmtpUrl, SmtpUrlError};
 
 /// `demo` must work whatever the machine is set up for, and must never reach real data or people.
@@ -68,6 +70,8 @@ pub struct Config {
     /// `None`: mail may leave at any time.
     pub send_window: Option<SendWindow>,
     pub change_delay: TimeDelta,
+    /// For how long old data is kept.
+    pub keep: Retention,
     pub environment: Option<Environment>,
     /// The first administrator, made at the first start.
     pub first_admin: Option<FirstAdmin>,
@@ -113,6 +117,11 @@ impl Config {
     /// From `.env` in the working folder and the process environment, which wins.
     pub fn from_environment() -> Result<Self, ConfigErrors> {
         environment::read(&[])
+    }
+
+    /// The same as if these variables were not set: to look at the others when these are wrong.
+    pub fn from_environment_without(ignored: &[&str]) -> Result<Self, ConfigErrors> {
+        environment::read(ignored)
     }
 
     /// The same for `demo`, which ignores what leads to real data or real people.
@@ -168,6 +177,7 @@ impl Config {
             shutdown_limit: Duration::from_secs(reader.number("SHUTDOWN_SECONDS", 25, 1..=600)),
             send_window,
             change_delay: TimeDelta::minutes(reader.number("CHANGE_DELAY_MINUTES", 5, 0..=1440)),
+            keep: retention::read(reader),
             environment,
             first_admin: admin::read(reader),
             clock,

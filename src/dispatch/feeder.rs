@@ -21,6 +21,7 @@ use crate::{
         recovery::{Recovered, end_unsent, recover},
         transport::{Passage, lease_for_probe, passage, return_probe, take_probe},
     },
+    telemetry::mask_addresses,
 };
 
 /// Looks for due deliveries at least this often; notifications only make it earlier.
@@ -310,7 +311,8 @@ impl Feeder {
         moment: Moment,
     ) -> Result<()> {
         let Unreadable { lease, permit_id, fault } = unreadable;
-        tracing::error!(delivery = %lease.delivery_id, permit = %permit_id, "a delivery cannot be read: {fault}");
+        let said = mask_addresses(&fault.to_string());
+        tracing::error!(delivery = %lease.delivery_id, permit = %permit_id, "a delivery cannot be read: {said}");
         self.tally.refused(ReasonCode::CannotCompose);
         let ending = [(*lease, ReasonCode::CannotCompose)];
         end_unsent(connection, &ending, Some(&fault.to_string()), moment.now).await

@@ -20,6 +20,7 @@ use crate::{
             take_turn,
         },
     },
+    telemetry::mask_addresses,
 };
 
 /// So many different addresses refused by policy, with nothing accepted between, speak against us and not them.
@@ -58,6 +59,7 @@ pub(super) fn seen_before(seen: &TransportState, ended: &Ended) {
     if ended.transport_fault {
         seen.broke();
         let fault = ended.response.as_deref().or(ended.reason.as_deref()).unwrap_or(ended.phase.as_str());
+        let fault = mask_addresses(fault);
         tracing::warn!(phase = ended.phase.as_str(), smtp_code = ended.smtp_code, "the transport failed: {fault}");
     }
 }

@@ -177,11 +177,12 @@ async fn read_contacts(connection: &mut PgConnection, permits: &[Uuid], cases: &
 
 async fn read_notices(connection: &mut PgConnection, permits: &[Uuid], cases: &mut [Case]) -> Result<()> {
     let rows = sqlx::query!(
-        "SELECT n.id, n.permit_id, n.notice_type, n.class, n.expires_on, n.due_on, n.send_by, n.brought_forward,
-                n.in_advance, n.state, n.reason_code, n.superseded_at
+        r#"SELECT n.id, n.permit_id, n.notice_type, n.class, n.expires_on, n.due_on, n.send_by, n.brought_forward,
+                n.in_advance, n.state, n.reason_code, n.superseded_at,
+                n.purged_at IS NOT NULL AS "purged!"
          FROM notices n JOIN permits p ON p.id = n.permit_id
          WHERE n.permit_id = ANY ($1) AND (n.expires_on = p.expires_on OR n.state IN ('pending', 'held', 'ambiguous'))
-         ORDER BY n.permit_id, n.id",
+         ORDER BY n.permit_id, n.id"#,
         permits,
     )
     .fetch_all(connection)
@@ -200,7 +201,8 @@ async fn read_notices(connection: &mut PgConnection, permits: &[Uuid], cases: &m
             brought_forward: row.brought_forward,
             in_advance: row.in_advance,
             state: row.state.parse()?,
-            superseded: row.superseded_at.and(reason),
+            // A tombstone stays what it is: nothing tells any more who had a copy of it.
+            superseded: row.superseded_at.and(reason).filter(|_| !row.purged),
         });
     }
     Ok(())

@@ -20,6 +20,10 @@ pub enum Purpose {
     Scan,
     /// Migrations and imports: long statements, short waits for locks.
     Bulk,
+    /// Removing what is old: batches that give way to whoever waits for the same rows.
+    Purge,
+    /// Hearing notifications: it says nothing by itself.
+    Listen,
 }
 
 impl Purpose {
@@ -69,6 +73,19 @@ impl Purpose {
                 ("idle_in_transaction_session_timeout", "5min"),
                 ("jit", "off"),
             ],
+            Self::Purge => &[
+                ("application_name", "permit-notifier purge"),
+                ("statement_timeout", "5min"),
+                ("lock_timeout", "5s"),
+                ("idle_in_transaction_session_timeout", "30s"),
+                ("jit", "off"),
+            ],
+            Self::Listen => &[
+                ("application_name", "permit-notifier listen"),
+                ("statement_timeout", "30s"),
+                ("lock_timeout", "10s"),
+                ("idle_in_transaction_session_timeout", "15s"),
+            ],
         }
     }
 
@@ -90,9 +107,10 @@ pub async fn connect(url: &str, purpose: Purpose) -> Result<PgConnection, sqlx::
     open(&purpose.options(url)?).await
 }
 
-/// The same without any setting of ours, which a pooler may not take, and without a word about waiting for it.
+/// The same without any setting of ours but the name, for a pooler may not take them, and without a word about waiting for it.
 pub(super) async fn connect_bare(url: &str) -> Result<PgConnection, sqlx::Error> {
-    open(&url.parse::<PgConnectOptions>()?.extra_float_digits(None).disable_statement_logging()).await
+    let options = url.parse::<PgConnectOptions>()?.application_name("permit-notifier look");
+    open(&options.extra_float_digits(None).disable_statement_logging()).await
 }
 
 async fn open(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
@@ -170,6 +188,17 @@ pub fn reading_pool(url: &str, size: u32) -> Result<PgPool, sqlx::Error> {
                 Ok(tokio::time::timeout(RELEASE_LIMIT, connection.ping()).await.is_ok_and(|said| said.is_ok()))
             })
         })
+        .connect_lazy_with(options))
+}
+
+/// A pool of the one connection on which notifications are heard, for as long as it lasts.
+pub(super) fn listening_pool(url: &str) -> Result<PgPool, sqlx::Error> {
+    let options = Purpose::Listen.options(url)?;
+    Ok(PgPoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(CONNECT_LIMIT)
+        .max_lifetime(None)
+        .idle_timeout(None)
         .connect_lazy_with(options))
 }
 

@@ -1,5 +1,6 @@
 //! Facts about the database server itself.
 
+use chrono::{DateTime, NaiveDateTime, Utc};
 use sqlx::PgConnection;
 
 use super::Result;
@@ -35,4 +36,19 @@ pub async fn server_facts(connection: &mut PgConnection) -> Result<ServerFacts> 
             ("synchronous_commit", row.synchronous_commit),
         ],
     })
+}
+
+/// What the clocks of a zone show at these instants, by the database's own rules.
+pub async fn local_times(
+    connection: &mut PgConnection,
+    zone: &str,
+    instants: &[DateTime<Utc>],
+) -> Result<Vec<NaiveDateTime>> {
+    let shown = sqlx::query_scalar!(
+        r#"SELECT at AT TIME ZONE $2 AS "shown!" FROM unnest($1::timestamptz[]) WITH ORDINALITY AS instants (at, place)
+           ORDER BY place"#,
+        instants,
+        zone,
+    );
+    Ok(shown.fetch_all(connection).await?)
 }

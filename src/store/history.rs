@@ -5,7 +5,7 @@ use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::Result;
+use super::{Result, purge::REMOVED};
 use crate::domain::words;
 
 words! {
@@ -21,6 +21,8 @@ words! {
         Archived = "archived",
         /// Brought back.
         Restored = "restored",
+        /// Names and addresses removed, long after its end.
+        Purged = "purged",
     }
 }
 
@@ -106,6 +108,20 @@ pub(super) async fn record_import_creations(
     Ok(())
 }
 
+/// Takes out of both what is gone from the first: it would look as if somebody had written it anew.
+pub(super) fn leave_out_removed(before: Option<&mut Value>, after: Option<&mut Value>) {
+    const PERSONAL: [&str; 6] = ["holder_name", "holder_email", "site_address", "description", "custom", "contacts"];
+    let Some((before, after)) = before.and_then(Value::as_object_mut).zip(after.and_then(Value::as_object_mut)) else {
+        return;
+    };
+    if before.get("holder_name").is_some_and(|name| name == REMOVED) {
+        for name in PERSONAL {
+            before.remove(name);
+            after.remove(name);
+        }
+    }
+}
+
 /// One change of a permit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PermitChange {
@@ -147,7 +163,8 @@ pub async fn list_changes(
     .fetch_all(executor)
     .await?;
     rows.into_iter()
-        .map(|row| {
+        .map(|mut row| {
+            leave_out_removed(row.before.as_mut(), row.after.as_mut());
             Ok(PermitChange {
                 version: row.version,
                 action: row.action.parse()?,

@@ -78,18 +78,22 @@ async fn try_lock(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
 }
 
 async fn refuse_if_too_old(connection: &mut PgConnection) -> Result<(), MigrateError> {
+    match newer_program_needed(connection).await? {
+        Some(needed) => Err(MigrateError::TooOld { needed, ours: env!("CARGO_PKG_VERSION") }),
+        None => Ok(()),
+    }
+}
+
+/// The version that this database asks for, if it is newer than this program.
+pub async fn newer_program_needed(connection: &mut PgConnection) -> Result<Option<String>, sqlx::Error> {
     let known = sqlx::query_scalar!(r#"SELECT to_regclass('installation') IS NOT NULL AS "known!""#)
         .fetch_one(&mut *connection)
         .await?;
     if !known {
-        return Ok(());
+        return Ok(None);
     }
     let needed = sqlx::query_scalar!("SELECT min_binary FROM installation").fetch_optional(connection).await?;
-    let ours = env!("CARGO_PKG_VERSION");
-    match needed {
-        Some(needed) if parts(&needed) > parts(ours) => Err(MigrateError::TooOld { needed, ours }),
-        _ => Ok(()),
-    }
+    Ok(needed.filter(|needed| parts(needed) > parts(env!("CARGO_PKG_VERSION"))))
 }
 
 /// The numbers of a version, comparable.

@@ -29,6 +29,7 @@ pub mod permit_types;
 pub mod permits;
 pub mod pooler;
 pub mod processes;
+pub mod purge;
 mod reasons;
 pub mod recovery;
 pub mod refused;

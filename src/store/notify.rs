@@ -6,6 +6,8 @@ use sqlx::postgres::PgListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::connect::listening_pool;
+
 /// Pokes `wake` whenever a scan or a change says that deliveries are due, until `stop`.
 pub async fn wake_on_notify(url: &str, wake: &Notify, stop: &CancellationToken) {
     while !stop.is_cancelled() {
@@ -18,7 +20,7 @@ pub async fn wake_on_notify(url: &str, wake: &Notify, stop: &CancellationToken) 
 }
 
 async fn listen(url: &str, wake: &Notify) -> Result<(), sqlx::Error> {
-    let mut listener = PgListener::connect(url).await?;
+    let mut listener = PgListener::connect_with(&listening_pool(url)?).await?;
     listener.listen("deliveries_due").await?;
     loop {
         // None: the connection was lost and is back; something may have been missed.

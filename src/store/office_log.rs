@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::Result;
+use super::{Result, history::leave_out_removed};
 use crate::domain::{export::ExportFormat, words};
 
 words! {
@@ -151,5 +151,9 @@ pub async fn list_audit(
         id,
         limit,
     );
-    Ok(rows.fetch_all(connection).await?)
+    let mut rows = rows.fetch_all(connection).await?;
+    for row in rows.iter_mut().filter(|row| row.subject == "permit") {
+        leave_out_removed(row.before.as_mut(), row.after.as_mut());
+    }
+    Ok(rows)
 }

@@ -15,6 +15,10 @@ const ROUNDS: usize = 3;
 /// A session with a process of its own answers at once; one of a pooler whose last process is taken waits.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Limits of the transaction only: others may be given the same server process after it.
+const BEGIN: &str = "BEGIN; SET LOCAL statement_timeout = '15s'; SET LOCAL lock_timeout = '10s';
+                     SET LOCAL idle_in_transaction_session_timeout = '30s'";
+
 /// Whether sessions opened under `url` share server processes.
 pub async fn is_pooled(url: &str) -> Result<bool, sqlx::Error> {
     match try_out(url).await {
@@ -28,7 +32,7 @@ async fn try_out(url: &str) -> Result<bool, sqlx::Error> {
     let process = server_process(&mut ours).await?;
     for _ in 0..ROUNDS {
         let mut other = connect_bare(url).await?;
-        other.execute(sqlx::raw_sql("BEGIN")).await?;
+        other.execute(sqlx::raw_sql(BEGIN)).await?;
         let taken = server_process(&mut other).await?;
         let Ok(again) = tokio::time::timeout(PATIENCE, server_process(&mut ours)).await else { return Ok(true) };
         if again? != process || taken == process {

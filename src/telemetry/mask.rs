@@ -11,3 +11,14 @@ pub fn mask_address(address: &str) -> String {
         _ => "***".to_owned(),
     }
 }
+
+/// The same for each address in a text, such as a server's reply, which often repeats the one it was told.
+pub fn mask_addresses(text: &str) -> String {
+    let ends_word = |c: char| c.is_whitespace() || "<>()[]\"',;:".contains(c);
+    text.split_inclusive(ends_word)
+        .map(|piece| {
+            let word = piece.trim_end_matches(ends_word);
+            if word.contains('@') { piece.replacen(word, &mask_address(word), 1) } else { piece.to_owned() }
+        })
+        .collect()
+}

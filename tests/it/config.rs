@@ -2,6 +2,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use permit_notifier::config::{
     AmbiguousPolicy, Config, ConfigErrors, Environment, LogFormat, SmtpTls, SmtpUrl, read_dotenv,
 };
@@ -41,6 +42,9 @@ fn an_empty_environment_gives_the_documented_defaults() {
     assert_eq!(config.lease, Duration::from_mins(1));
     assert_eq!(config.shutdown_limit, Duration::from_secs(25));
     assert_eq!(config.change_delay.num_minutes(), 5);
+    assert_eq!(config.keep.content.zip(config.keep.personal), Some((TimeDelta::days(730), TimeDelta::days(730))));
+    let for_ever = accepted(&[("KEEP_CONTENT_DAYS", "0"), ("KEEP_PERSONAL_DAYS", "30")]);
+    assert_eq!((for_ever.keep.content, for_ever.keep.personal), (None, Some(TimeDelta::days(30))));
     assert_eq!(config.log_format, LogFormat::Pretty);
     assert_eq!(config.log_filter, None);
     assert!(config.warnings.is_empty());
@@ -93,6 +97,8 @@ fn every_refused_value_is_named_with_what_is_allowed() {
         ("SHUTDOWN_SECONDS", "1.5", "from 1 to 600"),
         ("SEND_WINDOW", "Mon-Fri 22:00-06:00", "on the same day"),
         ("CHANGE_DELAY_MINUTES", "1441", "from 0 to 1440"),
+        ("KEEP_CONTENT_DAYS", "29", "from 30 to 36500, or 0 to keep everything"),
+        ("KEEP_PERSONAL_DAYS", "-1", "from 30 to 36500, or 0 to keep everything"),
         ("ENVIRONMENT", "my place", "`production`"),
         ("CLOCK", "yesterday", "RFC 3339"),
         ("LOG_FORMAT", "xml", "`pretty` or `json`"),

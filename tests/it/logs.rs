@@ -2,7 +2,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use permit_notifier::config::LogFormat;
-use permit_notifier::telemetry::{logs, mask_address};
+use permit_notifier::telemetry::{logs, mask_address, mask_addresses};
 use serde_json::{Value, json};
 
 #[derive(Clone, Default)]
@@ -87,6 +87,9 @@ fn an_address_in_a_log_can_be_recognised_and_not_used() {
     assert_eq!(mask_address("m@example.com"), "m***@example.com");
     assert_eq!(mask_address("\"a@b\"@example.com"), "\"***@example.com");
     assert_eq!(mask_address("ünal@example.com"), "ü***@example.com");
+    let reply = "550 5.1.1 <maria@example.com>: no such user: maria@example.com, (bo@x.example)";
+    let masked = "550 5.1.1 <m***@example.com>: no such user: m***@example.com, (b***@x.example)";
+    assert_eq!((mask_addresses(reply).as_str(), mask_addresses("plain: words").as_str()), (masked, "plain: words"));
     for no_address in ["", "maria", "@example.com", "maria@"] {
         assert_eq!(mask_address(no_address), "***");
     }

@@ -96,7 +96,7 @@ async fn a_newer_database_that_this_program_may_still_use_is_left_as_it_is() {
 }
 
 /// Rows as an office has them, by the migration after which they can be written.
-const SAMPLES: [(i64, &str); 23] = [
+const SAMPLES: [(i64, &str); 24] = [
     (
         20_261_129_100_000,
         "INSERT INTO permit_types (code, name, created_at, updated_at) VALUES ('food', 'Food', now(), now());
@@ -217,6 +217,10 @@ const SAMPLES: [(i64, &str); 23] = [
         20_261_130_140_100,
         "INSERT INTO import_mappings VALUES ('00000000-0000-7000-8000-0000000000a0', 'Old system', 'old system',
                                              '{\"map\": [\"permit_number=NO\"]}', 'command', now())",
+    ),
+    (
+        20_261_130_110_000,
+        "INSERT INTO purges VALUES ('00000000-0000-7000-8000-0000000000aa', 'daily', now(), now(), '{}')",
     ),
 ];
 

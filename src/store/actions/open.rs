@@ -104,14 +104,18 @@ pub(super) async fn open(connection: &mut PgConnection, notice: Uuid) -> Result<
 /// Reads a notice that is locked.
 pub(super) async fn read(connection: &mut PgConnection, notice: Uuid) -> Result<Opened> {
     let row = sqlx::query!(
-        "SELECT id, permit_id, notice_key, class, send_by, state, reason_code, held_reason, created_at,
-                CASE WHEN superseded_at IS NOT NULL THEN coalesce(reason_code, 'not_owed') END AS superseded
-         FROM notices WHERE id = $1",
+        r#"SELECT id, permit_id, notice_key, class, send_by, state, reason_code, held_reason, created_at,
+                purged_at IS NOT NULL AS "purged!", CASE WHEN superseded_at IS NOT NULL THEN coalesce(reason_code, 'not_owed') END AS superseded
+         FROM notices WHERE id = $1"#,
         notice,
     )
     .fetch_optional(&mut *connection)
     .await?
     .ok_or(StoreError::NotFound("notice"))?;
+    if row.purged {
+        let why = "names and addresses were removed from this notice after KEEP_PERSONAL_DAYS; it is only memory now";
+        return Err(StoreError::wrong_state(row.state, why));
+    }
     Ok(Opened {
         id: row.id,
         permit_id: row.permit_id,

@@ -207,7 +207,7 @@ fn latest_of_class(notices: &[Notice], today: NaiveDate) -> HashSet<Uuid> {
 async fn notices_that_may_go(connection: &mut PgConnection, permits: &[Uuid], today: NaiveDate) -> Result<Vec<Uuid>> {
     let ids = sqlx::query_scalar!(
         "SELECT n.id FROM notices n JOIN permits p ON p.id = n.permit_id AND p.expires_on = n.expires_on
-         WHERE n.permit_id = ANY ($1) AND n.superseded_at IS NULL AND n.send_by >= $2
+         WHERE n.permit_id = ANY ($1) AND n.superseded_at IS NULL AND n.purged_at IS NULL AND n.send_by >= $2
            AND n.state IN ('pending', 'held', 'ambiguous', 'sent', 'failed', 'superseded')
            AND p.status = 'active' AND p.archived_at IS NULL
            AND (p.notices_paused_until IS NULL OR p.notices_paused_until < $2)

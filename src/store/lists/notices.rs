@@ -77,6 +77,8 @@ pub struct AttemptRow {
     pub resolution_reason: Option<String>,
     pub resolved_at: Option<DateTime<Utc>>,
     pub late_result: Option<String>,
+    /// Its bytes are kept.
+    pub has_message: bool,
 }
 
 /// Which notices; nothing set means all.
@@ -189,10 +191,11 @@ pub async fn read_notice(connection: &mut PgConnection, id: Uuid) -> Result<Noti
     let ids: Vec<Uuid> = notice.deliveries.iter().map(|delivery| delivery.id).collect();
     let attempts = sqlx::query_as!(
         AttemptRow,
-        "SELECT delivery_id, number, notice_key, transport, outcome, transport_fault, reason, phase, smtp_code,
+        r#"SELECT delivery_id, number, notice_key, transport, outcome, transport_fault, reason, phase, smtp_code,
                 enhanced_code, response, payload_sha256, started_at, finished_at, resolution, resolved_by,
-                resolution_reason, resolved_at, late_result
-         FROM attempts WHERE delivery_id = ANY ($1) ORDER BY delivery_id, number",
+                resolution_reason, resolved_at, late_result,
+                EXISTS (SELECT FROM attempt_messages m WHERE m.attempt_id = attempts.id) AS "has_message!"
+         FROM attempts WHERE delivery_id = ANY ($1) ORDER BY delivery_id, number"#,
         &ids,
     );
     let attempts = attempts.fetch_all(&mut *snapshot).await?;
@@ -260,7 +263,21 @@ pub async fn read_message(connection: &mut PgConnection, delivery: Uuid, number:
         delivery,
         number,
     );
-    content.fetch_optional(connection).await?.ok_or(StoreError::NotFound("message"))
+    if let Some(content) = content.fetch_optional(&mut *connection).await? {
+        return Ok(content);
+    }
+    let had = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM attempts WHERE delivery_id = $1 AND ($2::integer IS NULL OR number = $2)
+                            AND payload_sha256 IS NOT NULL) AS "had!""#,
+        delivery,
+        number,
+    );
+    let had = had.fetch_one(connection).await?;
+    Err(StoreError::NotFound(if had {
+        "message any more: it was removed after KEEP_CONTENT_DAYS; its hash stays"
+    } else {
+        "message"
+    }))
 }
 
 /// Whether there is such a delivery.

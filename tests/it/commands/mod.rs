@@ -2,7 +2,6 @@
 
 mod bad_input;
 mod demo;
-mod doctor;
 mod export;
 mod large_import;
 mod main_job;

@@ -30,7 +30,7 @@ fn layer_of(module: &[String]) -> Option<Layer> {
             Layer::Leaf
         }
         ["store" | "mail" | "auth", ..] => Layer::Rank(1),
-        ["web" | "scan" | "dispatch" | "watch" | "files" | "inbound", ..] => Layer::Rank(2),
+        ["web" | "scan" | "dispatch" | "watch" | "files" | "inbound" | "purge", ..] => Layer::Rank(2),
         ["app", ..] => Layer::Rank(3),
         ["commands", ..] => Layer::Rank(4),
         ["main", ..] => Layer::Rank(5),

@@ -5,7 +5,7 @@ use std::{
     net::TcpStream,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::mpsc,
+    sync::{Arc, Mutex, mpsc},
     time::{Duration, Instant},
 };
 
@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub struct Desk {
     folder: TestDir,
     settings: Vec<(String, String)>,
+    /// Where lines of commands that stay are kept too, for whoever looks without waiting.
+    log: Option<Arc<Mutex<Vec<String>>>>,
 }
 
 /// What one command did.
@@ -36,7 +38,7 @@ pub struct Done {
 impl Desk {
     pub fn new() -> Self {
         let folder = TestDir::new();
-        let desk = Self { folder, settings: Vec::new() };
+        let desk = Self { folder, settings: Vec::new(), log: None };
         let data = desk.data().display().to_string();
         desk.with("DATA_DIR", data).with("LISTEN_ADDR", "127.0.0.1:0")
     }
@@ -45,6 +47,29 @@ impl Desk {
         self.settings.retain(|(known, _)| known != name);
         self.settings.push((name.to_owned(), value.into()));
         self
+    }
+
+    /// The same settings in a folder of its own.
+    pub fn again(&self) -> Self {
+        let desk = Self::new();
+        let theirs = self.settings.iter().filter(|(name, _)| name != "DATA_DIR");
+        theirs.fold(desk, |desk, (name, value)| desk.with(name, value.as_str()))
+    }
+
+    /// Lines of commands that stay can be read by [`Desk::log`] at any time.
+    pub fn keeping_a_log(mut self) -> Self {
+        self.log = Some(Arc::default());
+        self
+    }
+
+    /// What commands that stay have said until now.
+    pub fn log(&self) -> Vec<String> {
+        self.log.as_ref().expect("a log is kept").lock().unwrap().clone()
+    }
+
+    /// What a variable is set to.
+    pub fn setting(&self, name: &str) -> String {
+        self.settings.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()).unwrap_or_default()
     }
 
     pub fn data(&self) -> PathBuf {
@@ -88,9 +113,12 @@ impl Desk {
         let outputs: [Box<dyn Read + Send>; 2] =
             [Box::new(child.stdout.take().expect("piped")), Box::new(child.stderr.take().expect("piped"))];
         for output in outputs {
-            let sender = sender.clone();
+            let (sender, log) = (sender.clone(), self.log.clone());
             std::thread::spawn(move || {
                 for line in BufReader::new(output).lines().map_while(Result::ok) {
+                    if let Some(log) = &log {
+                        log.lock().unwrap().push(line.clone());
+                    }
                     let _ = sender.send(line);
                 }
             });

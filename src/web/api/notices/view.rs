@@ -11,6 +11,7 @@ use crate::domain::delivery::{Channel, DeliveryState};
 use crate::domain::notice::{NoticeClass, NoticeState, ReasonCode};
 use crate::domain::text::hex;
 use crate::store::lists::notices::{AttemptRow, DeliveryRow, NoticeRow};
+use crate::store::purge::REMOVED;
 
 /// What is owed: one step of the schedule for one permit and one expiry period.
 #[derive(Debug, Serialize, ToSchema)]
@@ -51,7 +52,7 @@ pub struct NoticeView {
 #[schema(as = Delivery)]
 pub struct DeliveryView {
     pub id: Uuid,
-    /// The address; null for a letter.
+    /// The address; null for a letter, and after `KEEP_PERSONAL_DAYS`.
     pub recipient: Option<String>,
     /// `holder`, or the contact's role.
     pub role: String,
@@ -144,7 +145,7 @@ impl DeliveryView {
     fn of(row: DeliveryRow, attempts: bool) -> Self {
         Self {
             id: row.id,
-            recipient: row.recipient,
+            recipient: row.recipient.filter(|recipient| recipient != REMOVED),
             role: row.role,
             channel: row.channel,
             state: row.state,

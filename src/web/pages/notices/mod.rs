@@ -27,6 +27,7 @@ use crate::domain::notice::{NoticeState, ReasonCode};
 use crate::domain::role::Role;
 use crate::store::PgConnection;
 use crate::store::lists::notices::{AttemptRow, DeliveryRow, NoticeFilter, NoticeRow, list_notices, read_notice};
+use crate::store::purge::REMOVED;
 use crate::web::api::notices::action::Verb;
 use crate::web::api::notices::read_filter;
 use crate::web::api::page::Page;
@@ -131,6 +132,7 @@ struct NoticePage {
 }
 
 /// What the state allows.
+#[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each stands for a form of the page")]
 struct May {
     act: bool,
@@ -194,7 +196,7 @@ impl Copy {
             finished: row.finished_at.map(|at| when(at, zone)),
             resolved: row.resolved_at.map(|at| when(at, zone)),
             hash: row.payload_sha256.as_deref().map(hex),
-            has_message: row.payload_sha256.is_some(),
+            has_message: row.has_message,
             row,
         });
         Self {
@@ -223,6 +225,11 @@ impl May {
     fn of(user: &User, copies: &[Copy]) -> Self {
         let any = |states: &[&str]| copies.iter().any(|copy| states.iter().any(|state| copy.is(state)));
         let waits = any(&["sending"]);
+        // A tombstone is only looked at.
+        let is_over = copies.iter().any(|copy| copy.row.recipient.as_deref() == Some(REMOVED));
+        if is_over {
+            return Self { waits, ..Self::default() };
+        }
         Self {
             act: user.may(Role::Clerk),
             retry: any(&["failed", "bounced", "suppressed"]),

@@ -30,6 +30,15 @@ impl Authority {
         self.der.clone()
     }
 
+    /// The same as a file has it.
+    pub fn pem(&self) -> String {
+        use base64::Engine as _;
+        let text = base64::engine::general_purpose::STANDARD.encode(&self.der);
+        let lines: Vec<&str> =
+            text.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).expect("base64")).collect();
+        format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+    }
+
     /// A good certificate for `name`, a host or an IP address.
     pub fn certify(&self, name: &str) -> Certificate {
         self.sign(&CertificateParams::new(vec![name.to_owned()]).expect("a name"))

@@ -14,6 +14,7 @@ mod dispatch;
 mod domain;
 mod failure_cases;
 mod files;
+mod fleet;
 mod health;
 mod import;
 mod layout;

@@ -84,12 +84,15 @@ async fn refuse_if_too_old(connection: &mut PgConnection) -> Result<(), MigrateE
     if !known {
         return Ok(());
     }
+    outdated(connection).await?.map_or(Ok(()), Err)
+}
+
+/// Why this program may not use the database any more, once a newer one has said so there.
+pub async fn outdated(connection: &mut PgConnection) -> Result<Option<MigrateError>, sqlx::Error> {
     let needed = sqlx::query_scalar!("SELECT min_binary FROM installation").fetch_optional(connection).await?;
     let ours = env!("CARGO_PKG_VERSION");
-    match needed {
-        Some(needed) if parts(&needed) > parts(ours) => Err(MigrateError::TooOld { needed, ours }),
-        _ => Ok(()),
-    }
+    let newer = needed.filter(|needed| parts(needed) > parts(ours));
+    Ok(newer.map(|needed| MigrateError::TooOld { needed, ours }))
 }
 
 /// The numbers of a version, comparable.
@@ -112,11 +115,7 @@ pub async fn is_up_to_date(connection: &mut PgConnection) -> Result<bool, sqlx::
             .bind(newest)
             .fetch_one(&mut *connection)
             .await?;
-    if !applied {
-        return Ok(false);
-    }
-    let needed = sqlx::query_scalar!("SELECT min_binary FROM installation").fetch_optional(connection).await?;
-    Ok(needed.is_none_or(|needed| parts(&needed) <= parts(env!("CARGO_PKG_VERSION"))))
+    Ok(applied && outdated(connection).await?.is_none())
 }
 
 /// The embedded migrations in order, as (version, SQL); for tests that replay sample data through each.

@@ -1,6 +1,9 @@
 //! Several replicas of the program itself on one database: what they do together, and what the mail server saw.
 
+mod database;
 mod outage;
+mod rolling;
+mod versions;
 
 use std::collections::HashSet;
 

@@ -2,6 +2,7 @@
 
 mod database;
 mod outage;
+mod revoking;
 mod rolling;
 mod versions;
 

@@ -25,6 +25,7 @@ mod memory;
 mod metrics;
 mod migrations;
 mod model;
+mod operating;
 mod pages;
 mod private_postgres;
 mod properties;

@@ -21,9 +21,10 @@ COPY --from=build /build/target/release/permit-notifier /usr/local/bin/permit-no
 # Numbers, so that orchestrators can see that it is not root.
 USER 10001:10001
 WORKDIR /data
-# All that is written goes to /data; the rest of the file system may be read-only.
+# All that is written goes to /data, uploads on their way too, which may be larger than memory; the rest of the
+# file system may be read-only.
 VOLUME /data
-ENV DATA_DIR=/data LISTEN_ADDR=0.0.0.0:8080 LOG_FORMAT=json
+ENV DATA_DIR=/data TMPDIR=/data LISTEN_ADDR=0.0.0.0:8080 LOG_FORMAT=json
 EXPOSE 8080
 STOPSIGNAL SIGTERM
 # Liveness only: restarting this container does not bring a database back. bash is a part of the

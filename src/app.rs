@@ -321,6 +321,7 @@ impl<'d> App<'d> {
         Pages::new(PagesParts {
             api,
             public_url: config.public_url(bound),
+            proxies: config.trusted_proxies.clone(),
             schedule: config.scan_schedule.clone(),
             grace: config.scan_grace,
             change_delay: config.change_delay,

@@ -6,8 +6,9 @@
 //! 3. A second signal ends at once: the hard token is cancelled, `drain` returns without waiting,
 //!    and if nobody is there to notice, the process exits by itself.
 //!
-//! Every task is spawned here. One that panics or returns an error starts the soft stop and makes
-//! the exit code non-zero: a service that lost a loop must not look healthy.
+//! Every task is spawned here. One that panics or returns an error, and a loop that ends although
+//! nobody asked it to, starts the soft stop and makes the exit code non-zero: a service that lost a
+//! loop must not look healthy.
 
 use std::any::Any;
 use std::fmt::Display;
@@ -84,9 +85,29 @@ impl Shutdown {
         self.inner.failed.load(Ordering::SeqCst)
     }
 
-    /// A task without which the service is not whole. It may end well at any time; a panic or an
-    /// error is logged under its name and stops the service.
+    /// A loop without which the service is not whole. It goes on until the soft stop; a panic, an
+    /// error or an end before that is logged under its name and stops the service.
     pub fn spawn<F, E>(&self, name: &'static str, task: F) -> JoinHandle<()>
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Display + Send,
+    {
+        let shutdown = self.clone();
+        self.spawn_errand(name, async move {
+            let ended = task.await;
+            if ended.is_ok() && !shutdown.soft().is_cancelled() {
+                tracing::error!(
+                    task = name,
+                    "the task {name} ended although nobody had asked it to, and stops the service"
+                );
+                shutdown.fail();
+            }
+            ended
+        })
+    }
+
+    /// The same for a task that may end well at any time.
+    pub fn spawn_errand<F, E>(&self, name: &'static str, task: F) -> JoinHandle<()>
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: Display + Send,

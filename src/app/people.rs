@@ -50,7 +50,7 @@ pub async fn add(app: &App<'_>, email: &EmailAddress, role: Role, by: &str) -> R
 }
 
 /// Makes sure that somebody can sign in: the administrator that is set, while there is no user. Without one, gives a
-/// link by which whoever has it becomes the first; it replaces the link of an earlier start.
+/// link by which whoever has it becomes the first.
 pub async fn first_admin(app: &App<'_>, public_url: &Url) -> Result<Option<String>> {
     let now = app.moment(None).await?.now;
     let mut connection = app.pool.acquire().await?;

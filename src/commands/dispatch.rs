@@ -61,7 +61,7 @@ pub(super) async fn dispatch_once(
     let alive = CancellationToken::new();
     let keeping = {
         let (membership, alive) = (membership.clone(), alive.clone());
-        shutdown.spawn("process row", async move {
+        shutdown.spawn_errand("process row", async move {
             membership.keep_alive(alive).await;
             Ok::<_, std::convert::Infallible>(())
         })

@@ -120,6 +120,10 @@ pub(super) async fn serve(
             tracing::error!("{why}");
             shutdown.fail();
         }
+        why = membership.outdated() => {
+            tracing::error!("{why}; this process stops");
+            shutdown.fail();
+        }
     }
     let drained = shutdown.drain(app.config.shutdown_limit).await;
     tracing::info!(?drained, "stopped");
@@ -235,7 +239,10 @@ impl Health for ServiceHealth {
             let mut connection = self.pool.acquire().await.map_err(|_| NotReady::Database)?;
             match store::migrate::is_up_to_date(&mut connection).await {
                 Ok(true) => Ok(()),
-                Ok(false) => Err(NotReady::Migrations),
+                Ok(false) => Err(match store::migrate::outdated(&mut connection).await {
+                    Ok(Some(_)) => NotReady::Version,
+                    _ => NotReady::Migrations,
+                }),
                 Err(_) => Err(NotReady::Database),
             }
         })

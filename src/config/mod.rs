@@ -6,6 +6,7 @@ mod admin;
 mod database;
 mod environment;
 mod error;
+mod proxies;
 mod reader;
 mod retention;
 mod smtp;
@@ -27,6 +28,7 @@ use crate::domain::{recipient::EmailAddress, window::SendWindow};
 use crate::scan::schedule::ScanSchedule;
 pub use environment::read_dotenv;
 pub use error::{ConfigErrors, Fault};
+pub use proxies::TrustedProxies;
 use reader::Reader;
 pub use retention::Retention;
 pub use smtp::{AmbiguousPolicy, MailAllowlist, SmtpCredentials, SmtpTls, SmtpUrl, SmtpUrlError};
@@ -45,6 +47,8 @@ pub struct Config {
     pub listen_addr: SocketAddr,
     /// As it was set; see [`Config::public_url`].
     pub public_url_setting: Option<Url>,
+    /// Whose word is taken about where requests come from.
+    pub trusted_proxies: TrustedProxies,
     pub time_zone: Tz,
     pub scan_schedule: ScanSchedule,
     pub scan_grace: TimeDelta,
@@ -156,6 +160,9 @@ impl Config {
                 .parsed("LISTEN_ADDR", LISTEN_ADDR_ALLOWED, |text| text.parse().ok())
                 .unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))),
             public_url_setting: reader.parsed("PUBLIC_URL", PUBLIC_URL_ALLOWED, parse_public_url),
+            trusted_proxies: reader
+                .parsed("TRUSTED_PROXIES", PROXIES_ALLOWED, TrustedProxies::parse)
+                .unwrap_or_default(),
             time_zone,
             scan_schedule,
             scan_grace: TimeDelta::minutes(reader.number("SCAN_GRACE_MINUTES", 30, 1..=1440)),
@@ -216,6 +223,7 @@ const ENVIRONMENT_ALLOWED: &str = "`production` or another name of up to 32 lett
 const LISTEN_ADDR_ALLOWED: &str = "an IP address and a port, such as `127.0.0.1:8080`; port 0 picks a free one";
 const PUBLIC_URL_ALLOWED: &str =
     "`http://` or `https://` and a host, without a path, such as `https://permits.example.org`";
+const PROXIES_ALLOWED: &str = "addresses or networks separated by commas, such as `10.1.0.7,172.16.0.0/12`";
 const MAILBOX_ALLOWED: &str = "one address, with or without a name, such as `Permit Office <permits@example.org>`";
 const CLOCK_ALLOWED: &str = "an RFC 3339 instant, such as `2026-03-01T08:00:00Z`";
 const RUST_LOG_ALLOWED: &str = "a level (error, warn, info, debug, trace, off) or a list such as `info,sqlx=warn`";

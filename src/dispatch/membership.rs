@@ -20,6 +20,7 @@ use crate::{
         PgConnection, Result,
         connect::{Purpose, connect, in_time},
         leases::free_unknown,
+        migrate::outdated,
         processes::{NewProcess, end_process, register_process, renew_process},
         transport::free_unknown_probe,
     },
@@ -60,6 +61,8 @@ pub struct Membership {
     born: watch::Sender<Uuid>,
     /// What was last seen of the memory guard.
     memory: MemoryWatch,
+    /// Why this program may not use the database any more.
+    outdated: watch::Sender<Option<String>>,
 }
 
 impl Membership {
@@ -70,8 +73,8 @@ impl Membership {
         let born = watch::Sender::new(life.boot_id);
         let memory = MemoryWatch::default();
         memory.look(&mut connection).await?;
-        let (held, leasing, hurry) = Default::default();
-        Ok(Arc::new(Self { member, life: Mutex::new(life), held, leasing, hurry, born, memory }))
+        let (held, leasing, hurry, outdated) = Default::default();
+        Ok(Arc::new(Self { member, life: Mutex::new(life), held, leasing, hurry, born, memory, outdated }))
     }
 
     /// The present boot id.
@@ -101,6 +104,15 @@ impl Membership {
         self.hurry.notify_one();
         // The sender lives as long as we do.
         let _ = born.wait_for(|present| *present != boot_id).await;
+    }
+
+    /// Waits until a newer program has put the database beyond this one; says so in a sentence. What statements of
+    /// this program would do there, nobody has tried.
+    pub async fn outdated(&self) -> String {
+        let mut outdated = self.outdated.subscribe();
+        // The sender lives as long as we do.
+        let found = outdated.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
+        found.unwrap_or_default()
     }
 
     /// Notes that a task holds this lease or this probe, until the guard is dropped.
@@ -155,6 +167,9 @@ impl Membership {
             let born = life.boot_id;
             *self.life() = life;
             self.born.send_replace(born);
+        }
+        if let Some(why) = outdated(connection).await? {
+            self.outdated.send_replace(Some(why.to_string()));
         }
         if is_new {
             self.memory.look(connection).await?;

@@ -24,7 +24,7 @@ pub use compose::{ComposeError, Composed, compose, compose_test, message_id};
 pub use file::FileMailer;
 pub use office::{Mailbox, MailboxError, Office, OfficeError};
 pub use smtp::SmtpMailer;
-pub use wording::{LANGUAGE, NoticeMail, Preview, preview};
+pub use wording::{LANGUAGE, NoticeMail, Preview, URL_MAX, preview, shown_link};
 
 /// What the transport is told about a message: who sends it and who gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use crate::domain::{
 pub const LANGUAGE: &str = "en";
 
 /// Longest renewal link, in bytes as written; a longer one is not shown.
-const URL_MAX: usize = 1000;
+pub const URL_MAX: usize = 1000;
 /// Most lines of an office's contact that are shown.
 const CONTACT_LINES_MAX: usize = 6;
 
@@ -144,7 +144,7 @@ fn long_date(date: NaiveDate) -> String {
 }
 
 /// The link as it is written, if a person may be asked to follow it.
-fn shown_link(text: &str) -> Option<String> {
+pub fn shown_link(text: &str) -> Option<String> {
     let url = url::Url::parse(text.trim()).ok()?;
     let web = matches!(url.scheme(), "http" | "https") && url.host_str().is_some_and(|host| !host.is_empty());
     let bare = url.username().is_empty() && url.password().is_none();

@@ -30,7 +30,7 @@ impl Asked {
         let (announced, id) = oneshot::channel();
         let (ended, end) = oneshot::channel();
         let rules = Arc::clone(&self.rules);
-        self.shutdown.spawn("scan that was asked for", async move {
+        self.shutdown.spawn_errand("scan that was asked for", async move {
             let request = ScanRequest { scheduled_for: None, trigger: Trigger::Manual, as_of: None };
             let report = run_announced(&rules, request, |id| {
                 let _ = announced.send(id);

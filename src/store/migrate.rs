@@ -78,14 +78,11 @@ async fn try_lock(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
 }
 
 async fn refuse_if_too_old(connection: &mut PgConnection) -> Result<(), MigrateError> {
-    match newer_program_needed(connection).await? {
-        Some(needed) => Err(MigrateError::TooOld { needed, ours: env!("CARGO_PKG_VERSION") }),
-        None => Ok(()),
-    }
+    outdated(connection).await?.map_or(Ok(()), Err)
 }
 
-/// The version that this database asks for, if it is newer than this program.
-pub async fn newer_program_needed(connection: &mut PgConnection) -> Result<Option<String>, sqlx::Error> {
+/// Why this program may not use the database, if it or a newer program has said so there.
+pub async fn outdated(connection: &mut PgConnection) -> Result<Option<MigrateError>, sqlx::Error> {
     let known = sqlx::query_scalar!(r#"SELECT to_regclass('installation') IS NOT NULL AS "known!""#)
         .fetch_one(&mut *connection)
         .await?;
@@ -93,7 +90,9 @@ pub async fn newer_program_needed(connection: &mut PgConnection) -> Result<Optio
         return Ok(None);
     }
     let needed = sqlx::query_scalar!("SELECT min_binary FROM installation").fetch_optional(connection).await?;
-    Ok(needed.filter(|needed| parts(needed) > parts(env!("CARGO_PKG_VERSION"))))
+    let ours = env!("CARGO_PKG_VERSION");
+    let newer = needed.filter(|needed| parts(needed) > parts(ours));
+    Ok(newer.map(|needed| MigrateError::TooOld { needed, ours }))
 }
 
 /// The numbers of a version, comparable.
@@ -116,11 +115,7 @@ pub async fn is_up_to_date(connection: &mut PgConnection) -> Result<bool, sqlx::
             .bind(newest)
             .fetch_one(&mut *connection)
             .await?;
-    if !applied {
-        return Ok(false);
-    }
-    let needed = sqlx::query_scalar!("SELECT min_binary FROM installation").fetch_optional(connection).await?;
-    Ok(needed.is_none_or(|needed| parts(&needed) <= parts(env!("CARGO_PKG_VERSION"))))
+    Ok(applied && outdated(connection).await?.is_none())
 }
 
 /// The embedded migrations in order, as (version, SQL); for tests that replay sample data through each.

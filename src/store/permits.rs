@@ -109,10 +109,16 @@ pub struct Term {
 
 /// Reads a permit whole.
 pub async fn get_permit(connection: &mut PgConnection, id: Uuid) -> Result<Permit> {
-    let row = sqlx::query!("SELECT * FROM permits WHERE id = $1", id)
-        .fetch_optional(&mut *connection)
-        .await?
-        .ok_or(StoreError::NotFound("permit"))?;
+    let row = sqlx::query!(
+        "SELECT id, permit_number, permit_type, status, holder_name, holder_email, holder_language, site_address,
+                description, issued_on, effective_on, expires_on, period_since, notices_from, notices_paused_until,
+                external_id, custom, version, created_at, updated_at, archived_at
+         FROM permits WHERE id = $1",
+        id
+    )
+    .fetch_optional(&mut *connection)
+    .await?
+    .ok_or(StoreError::NotFound("permit"))?;
     let contacts = list_contacts(connection, id).await?;
     let data = PermitData {
         permit_number: row

@@ -34,7 +34,10 @@ pub trait Health: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotReady {
     Database,
+    /// Some of this program's are not done.
     Migrations,
+    /// The database needs a newer program.
+    Version,
 }
 
 /// One plain word: enough to know where to look, nothing about the inside.
@@ -43,6 +46,7 @@ impl fmt::Display for NotReady {
         f.write_str(match self {
             Self::Database => "database",
             Self::Migrations => "migrations",
+            Self::Version => "version",
         })
     }
 }

@@ -52,6 +52,11 @@ pub(super) fn common(routes: Router) -> Router {
         .layer(map_request(drop_strange_request_id))
 }
 
+/// For a service that people reach by https: browsers come by nothing else for a year.
+pub(super) fn https_only(routes: Router) -> Router {
+    routes.layer(if_absent(header::STRICT_TRANSPORT_SECURITY, "max-age=31536000"))
+}
+
 fn if_absent(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer<HeaderValue> {
     SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
 }

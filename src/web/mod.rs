@@ -36,6 +36,9 @@ pub fn router(web: &Web) -> Router {
     }
     if let Some(pages) = &web.pages {
         routes = routes.merge(pages::router(pages));
+        if pages.is_secure() {
+            routes = layers::https_only(routes);
+        }
     }
     layers::common(routes)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use permit_notifier::config::{
-    AmbiguousPolicy, Config, ConfigErrors, Environment, LogFormat, SmtpTls, SmtpUrl, read_dotenv,
+    AmbiguousPolicy, Config, ConfigErrors, Environment, LogFormat, SmtpTls, SmtpUrl, TrustedProxies, read_dotenv,
 };
 use secrecy::ExposeSecret;
 
@@ -270,6 +270,31 @@ fn the_example_file_shows_the_real_defaults() {
     let without_examples = |name: &str| !matches!(name, "DATABASE_URL" | "DATA_DIR" | "SMTP_URL");
     let example = Config::read(&|name| values.get(name).filter(|_| without_examples(name)).cloned());
     assert_eq!(format!("{:?}", example.unwrap()), format!("{:?}", accepted(&[])));
+}
+
+#[test]
+fn the_word_of_proxies_alone_is_taken_about_where_a_request_comes_from() {
+    let proxies = TrustedProxies::parse("10.1.0.0/16, 2001:db8:1::/48,192.0.2.7").unwrap();
+    for (peer, forwarded, origin) in [
+        ("203.0.113.5", &["198.51.100.1"][..], "203.0.113.5"),
+        ("127.0.0.1", &["198.51.100.1"], "198.51.100.1"),
+        ("127.0.0.1", &[], "127.0.0.1"),
+        ("10.1.2.3", &["198.51.100.1, 203.0.113.5"], "203.0.113.5"),
+        ("::ffff:10.1.2.3", &["198.51.100.1", "203.0.113.5, 192.0.2.7"], "203.0.113.5"),
+        ("10.1.2.3", &["198.51.100.1:4711"], "198.51.100.1"),
+        ("10.1.2.3", &["[2001:db8:2::1]:4711"], "2001:db8:2::1"),
+        ("2001:db8:1:ff::1", &["198.51.100.1"], "198.51.100.1"),
+        ("10.2.0.1", &["198.51.100.1"], "10.2.0.1"),
+        ("10.1.2.3", &["198.51.100.1, unknown"], "10.1.2.3"),
+        ("10.1.2.3", &["10.1.9.9"], "10.1.9.9"),
+    ] {
+        let found = proxies.origin(peer.parse().unwrap(), forwarded.iter().copied());
+        assert_eq!(found.to_string(), origin, "{peer} {forwarded:?}");
+    }
+    for wrong in ["0.0.0.0/0", "10.0.0.0/33", "::/129", "10.0.0.0/x", "proxy.example.org", "10.0.0"] {
+        let sentence = refused("TRUSTED_PROXIES", wrong);
+        assert!(sentence.contains("addresses or networks"), "{sentence}");
+    }
 }
 
 #[test]

@@ -24,7 +24,8 @@ fn has_test(source: &str, name: &str) -> bool {
     attributes.into_iter().any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
 }
 
-fn exists(path: &str) -> bool {
+/// Whether there is a test of that path.
+pub fn exists(path: &str) -> bool {
     let (modules, name) = path.rsplit_once("::").expect("a path");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(modules.replace("::", "/"));
     let sources = [file.with_extension("rs"), file.join("mod.rs")];

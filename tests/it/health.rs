@@ -95,7 +95,9 @@ async fn a_healthy_service_is_live_and_ready_with_careful_headers() {
 
 #[tokio::test]
 async fn what_is_not_ready_says_why_in_one_word_and_stays_live() {
-    for (reason, word) in [(NotReady::Database, "database"), (NotReady::Migrations, "migrations")] {
+    let reasons =
+        [(NotReady::Database, "database"), (NotReady::Migrations, "migrations"), (NotReady::Version, "version")];
+    for (reason, word) in reasons {
         let site = Site::open(State::Not(reason)).await;
         let answer = site.get("/readyz", "").await;
         assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");

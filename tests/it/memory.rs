@@ -219,7 +219,8 @@ async fn another_timeline_is_noticed() {
     assert_eq!(mails(&desk), 0);
 }
 
-fn find(folder: &std::path::Path, name: &str) -> Option<PathBuf> {
+/// The first file of that name in a folder, or in one inside it.
+pub fn find(folder: &std::path::Path, name: &str) -> Option<PathBuf> {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {

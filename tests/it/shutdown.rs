@@ -43,10 +43,18 @@ async fn a_task_that_panics_stops_the_service_and_the_exit_code_says_so() {
 #[tokio::test]
 async fn a_task_that_fails_stops_the_service_and_one_that_ends_well_does_not() {
     let shutdown = Shutdown::new();
-    shutdown.spawn("short", async { Ok::<_, String>(()) }).await.unwrap();
+    shutdown.spawn_errand("short", async { Ok::<_, String>(()) }).await.unwrap();
     assert!(!shutdown.soft().is_cancelled());
 
-    shutdown.spawn("unlucky", async { Err("the port is taken") }).await.unwrap();
+    shutdown.spawn_errand("unlucky", async { Err("the port is taken") }).await.unwrap();
+    assert!(shutdown.soft().is_cancelled() && shutdown.has_failed());
+    assert_ne!(code(&shutdown), success());
+}
+
+#[tokio::test]
+async fn a_loop_that_ends_although_nobody_asked_stops_the_service() {
+    let shutdown = Shutdown::new();
+    shutdown.spawn("tired loop", async { Ok::<_, String>(()) }).await.unwrap();
     assert!(shutdown.soft().is_cancelled() && shutdown.has_failed());
     assert_ne!(code(&shutdown), success());
 }

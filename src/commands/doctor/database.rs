@@ -13,7 +13,7 @@ use crate::{
         connect::{Purpose, connect},
         facts::{ServerFacts, server_facts},
         memory::{compare_marks, difference, present_marks},
-        migrate::{is_up_to_date, newer_program_needed},
+        migrate::{is_up_to_date, outdated},
     },
 };
 
@@ -100,9 +100,8 @@ fn check_durability(facts: &ServerFacts) -> Check {
 
 async fn check_migrations(connection: &mut PgConnection) -> Check {
     const NAME: &str = "migrations";
-    if let Ok(Some(needed)) = newer_program_needed(connection).await {
-        let found = format!("this database needs version {needed} of permit-notifier, and this is an older one");
-        return fault(NAME, found, "install that version or a newer one");
+    if let Ok(Some(newer)) = outdated(connection).await {
+        return fault(NAME, newer.to_string(), "install that version or a newer one");
     }
     match is_up_to_date(connection).await {
         Ok(true) => ok(NAME, "the database is up to date"),

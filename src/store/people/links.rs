@@ -23,14 +23,15 @@ pub enum LinkFor {
     },
 }
 
-/// Records a link, which replaces those that the same user had; `None`: it makes the first administrator.
+/// Records a link, which replaces those that the same user had. `None`: it makes the first administrator, and is good
+/// beside others, for each of several replicas that start together prints one.
 pub async fn insert_link(
     connection: &mut PgConnection,
     hash: &[u8; 32],
     user: Option<Uuid>,
     now: DateTime<Utc>,
 ) -> Result<()> {
-    sqlx::query!("DELETE FROM password_links WHERE user_id IS NOT DISTINCT FROM $1 OR expires_at <= $2", user, now)
+    sqlx::query!("DELETE FROM password_links WHERE user_id = $1 OR expires_at <= $2", user, now)
         .execute(&mut *connection)
         .await?;
     sqlx::query!(

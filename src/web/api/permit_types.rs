@@ -6,7 +6,6 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Value, json};
-use url::Url;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -26,6 +25,7 @@ use super::{Api, ROOT};
 use crate::domain::notice::NoticeClass;
 use crate::domain::permit::PermitTypeCode;
 use crate::domain::schedule::{LATE_BY_DAYS, OFFSET_DAYS_MAX, Schedule, Step};
+use crate::mail::{URL_MAX, shown_link};
 use crate::store::changes::ChangeRules;
 use crate::store::lists::permit_types::{Expected, TypeData, TypeRow, Written, list_types, read_type, write_type};
 use crate::store::office_log::{Deed, Subject, record};
@@ -34,9 +34,8 @@ use crate::store::{PgConnection, Result as StoreResult, StoreError, unit};
 const TAG: &str = "permit types";
 /// Most steps of a schedule.
 pub(in crate::web) const STEPS_MAX: usize = 50;
-/// Longest name, and longest renewal link, in characters.
+/// Longest name, in characters.
 const NAME_MAX: usize = 200;
-const URL_MAX: usize = 2000;
 /// Most days of grace.
 const GRACE_MAX: i32 = 3650;
 
@@ -114,7 +113,7 @@ struct TypeWrite {
     #[schema(min_length = 1, max_length = 200, example = "Food")]
     name: String,
     /// http or https, without a password.
-    #[schema(max_length = 2000, example = "https://permits.example.org/renew")]
+    #[schema(max_length = 1000, example = "https://permits.example.org/renew")]
     renewal_url: Option<String>,
     #[schema(max_length = 10000)]
     office_contact: Option<String>,
@@ -311,14 +310,8 @@ fn step(fields: &mut Fields<'_>) -> Option<Step> {
 /// A link that may stand in a mail: http or https to a host, and no password in it.
 fn link(value: &Value) -> Result<String, Fault> {
     let text = line(URL_MAX)(value)?;
-    let url = Url::parse(&text).ok().filter(|url| {
-        matches!(url.scheme(), "http" | "https")
-            && url.host_str().is_some_and(|host| !host.is_empty())
-            && url.username().is_empty()
-            && url.password().is_none()
-    });
-    match url {
-        Some(_) if !text.contains(' ') => Ok(text),
-        _ => Err(("malformed_url", "must be an http or https URL without a password".to_owned())),
-    }
+    // What no mail would show is not taken either.
+    let is_shown = shown_link(&text).is_some() && !text.contains(' ');
+    let fault = || ("malformed_url", format!("must be an http or https URL without a password, up to {URL_MAX} bytes"));
+    if is_shown { Ok(text) } else { Err(fault()) }
 }

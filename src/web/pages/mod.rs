@@ -46,6 +46,7 @@ use url::Url;
 
 use super::api::problem::{Kind, Problem};
 use super::api::{Api, work};
+use crate::config::TrustedProxies;
 use crate::scan::schedule::ScanSchedule;
 
 /// What the pages work on and go by besides what the API does, given by the composition root.
@@ -55,6 +56,8 @@ pub struct PagesParts {
     pub api: Api,
     /// Where people reach the pages.
     pub public_url: Url,
+    /// Whose word is taken about where requests come from.
+    pub proxies: TrustedProxies,
     /// When scans are expected.
     pub schedule: ScanSchedule,
     /// How late a scan may be.
@@ -100,7 +103,7 @@ impl Pages {
     }
 
     /// Whether browsers reach us by https only.
-    fn is_secure(&self) -> bool {
+    pub(super) fn is_secure(&self) -> bool {
         self.public_url.scheme() == "https"
     }
 }

@@ -1,6 +1,6 @@
 //! Signing in. Whoever guesses waits longer and longer; nothing says whether an address is known here.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use askama::Template;
 use axum::extract::{ConnectInfo, State};
@@ -69,7 +69,7 @@ pub(super) async fn sign_in(
     check_csrf(Some(&form), &visit.csrf())?;
     let email = form.text("email").to_owned();
     let password = SecretString::from(form.get("password").unwrap_or_default());
-    match enter(&pages, &email, password, address_of(peer, &headers)).await? {
+    match enter(&pages, &email, password, &place_of(&pages, peer, &headers)).await? {
         Ok(secret) => {
             let jar = CookieJar::new().add(cookie(&pages, session_cookie(&pages), secret.reveal().to_owned()));
             Ok((jar, Redirect::to(local(form.text("next")))).into_response())
@@ -98,13 +98,12 @@ async fn enter(
     pages: &Pages,
     email: &str,
     password: SecretString,
-    address: IpAddr,
+    place: &str,
 ) -> Result<Result<Secret, Refused>, Problem> {
     let account = key_of(email);
-    let address = address.to_string();
     let mut connection = pages.api.connection().await?;
     let moment = pages.api.moment(&mut connection).await?;
-    let left = count_try(&mut connection, &account, &address, moment).await?;
+    let left = count_try(&mut connection, &account, place, moment).await?;
     if left > TimeDelta::zero() {
         return Ok(Err(Refused::Wait(left)));
     }
@@ -119,7 +118,7 @@ async fn enter(
     let secret = Secret::generate().map_err(no_randomness)?;
     let mut connection = pages.api.connection().await?;
     let mut work = unit::begin(&mut connection).await?;
-    forget_failures(&mut work, &account, &address).await?;
+    forget_failures(&mut work, &account, place).await?;
     begin_session(&mut work, user, &secret.hash(), moment.now).await?;
     work.commit().await.map_err(Problem::from)?;
     tracing::info!(user = %user, "signed in");
@@ -131,10 +130,10 @@ async fn enter(
 async fn count_try(
     connection: &mut PgConnection,
     account: &str,
-    address: &str,
+    place: &str,
     moment: Moment,
 ) -> Result<TimeDelta, Problem> {
-    let counted = [(Counted::Account, account), (Counted::Address, address)];
+    let counted = [(Counted::Account, account), (Counted::Address, place)];
     let mut left = TimeDelta::zero();
     for (counted, key) in counted {
         left = left.max(wait_left(connection, counted, key, moment.now).await?);
@@ -152,13 +151,13 @@ fn key_of(email: &str) -> String {
     hex(&Sha256::digest(email_key(email)))
 }
 
-/// Where a request comes from. Of a proxy on this machine, what it says about the one before it.
-fn address_of(peer: SocketAddr, headers: &HeaderMap) -> IpAddr {
-    let said = || {
-        headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
-    };
-    let ip = peer.ip().to_canonical();
-    if ip.is_loopback() { said().unwrap_or(ip) } else { ip }
+/// Where a request comes from. Who has one address of the sixth version has 2^64 of them.
+fn place_of(pages: &Pages, peer: SocketAddr, headers: &HeaderMap) -> String {
+    let forwarded = headers.get_all("x-forwarded-for").iter();
+    match pages.proxies.origin(peer.ip(), forwarded.map(|value| value.to_str().unwrap_or_default())) {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("{}/64", Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64)),
+    }
 }
 
 /// A path of ours, and nothing that leads elsewhere.

@@ -72,6 +72,11 @@ async fn a_permit_type_that_is_not_right_is_refused_by_field() {
         ("renewal_url", json!("javascript:alert(1)"), "/renewal_url", "malformed_url"),
         ("renewal_url", json!("https://a:b@example.org"), "/renewal_url", "malformed_url"),
         ("renewal_url", json!("https://"), "/renewal_url", "malformed_url"),
+        ("renewal_url", json!("https://a.example/x y"), "/renewal_url", "malformed_url"),
+        ("renewal_url", json!("file:///etc/passwd"), "/renewal_url", "malformed_url"),
+        // Written in ASCII, as a mail shows it, it is too long.
+        ("renewal_url", json!(format!("https://a.example/{}", "ü".repeat(400))), "/renewal_url", "malformed_url"),
+        ("renewal_url", json!(format!("https://a.example/{}", "u".repeat(990))), "/renewal_url", "too_long"),
         ("grace_days", json!(3651), "/grace_days", "out_of_range"),
         ("grace_days", json!(1.5), "/grace_days", "out_of_range"),
         ("steps", step(json!({ "offset_days": 3651 })), "/steps/0/offset_days", "out_of_range"),

@@ -43,6 +43,20 @@ fn a_second_one_joins_and_stops_when_its_owner_is_gone() {
 }
 
 #[test]
+fn while_nobody_can_sign_in_each_that_starts_prints_a_link_and_all_are_good() {
+    let desk = Desk::new();
+    let mut services = [(); 2].map(|()| serving(&desk));
+    let links = services.each_mut().map(|(serve, _)| {
+        let line = serve.find("Become the first administrator");
+        line.split_whitespace().last().expect("a link").to_owned()
+    });
+    assert_ne!(links[0], links[1]);
+    for link in links {
+        assert_eq!(get(&link).0, 200, "{link}");
+    }
+}
+
+#[test]
 fn a_process_without_the_web_opens_no_port() {
     let desk = Desk::new().with("LOG_FORMAT", "json");
     let mut serve = desk.start(&["serve", "--roles", "scan"]);

@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
-
 use super::{NOTICES, PARKED_SCANS, PATIENT, Scanning, UNSENT, owing, sent_once};
 use crate::{
     sending::holder,
     support::{
         own_server::{OwnServer, Stop},
-        postbox::{Postbox, noon, until, until_within},
-        program::{Desk, Running, get},
+        postbox::{Postbox, until, until_within},
+        service::{Service, desk},
         smtp_server::{Behaviour, SmtpServer},
     },
 };
@@ -41,22 +39,6 @@ async fn a_scan_goes_on_after_the_server_crashed() {
     scan_through(Stop::Crash).await;
 }
 
-/// A service that sends from that database, with the URL of its pages.
-fn serving(post: &Postbox, server: &SmtpServer) -> (Desk, Running, String) {
-    let desk = Desk::new()
-        .with("DATABASE_URL", &post.url)
-        .with("SMTP_URL", server.url())
-        .with("MAIL_FROM", "Maple County <permits@maple.example>")
-        .with("MAIL_CONCURRENCY", "4")
-        .with("ENVIRONMENT", "tests")
-        .with("MAIL_ALLOWLIST", "*")
-        .with("CLOCK", noon().to_rfc3339());
-    let mut serve = desk.start(&["serve"]);
-    let line = serve.wait_for("Listening on http://");
-    let url = line.split_whitespace().last().expect("an address").to_owned();
-    (desk, serve, url)
-}
-
 async fn dispatch_through(how: Stop) {
     const DUE: usize = 160;
     let mut database = OwnServer::start();
@@ -65,30 +47,25 @@ async fn dispatch_through(how: Stop) {
     post.more_of_the_same(DUE).await;
     // Slow enough that the restart meets messages on their way.
     let server = SmtpServer::start(Behaviour { final_reply: Duration::from_millis(30), ..Behaviour::default() });
-    let mut services = [serving(&post, &server), serving(&post, &server)];
+    let mut services = [(); 2].map(|()| Service::start(desk(&post, &server.url())));
     until("they send", async || server.accepted().len() >= 40).await;
 
     database.stop(how);
     assert!(server.accepted().len() < DUE);
-    let ready = |answer: u16| {
-        let urls: Vec<&String> = services.iter().map(|(_, _, url)| url).collect();
-        async move || urls.iter().all(|url| get(&format!("{url}readyz")).0 == answer)
-    };
-    until("nobody is ready", ready(503)).await;
-    for (_, _, url) in &services {
-        assert_eq!(get(&format!("{url}livez")).0, 200);
-    }
+    let all_say = async |answer: u16| services.iter().all(|service| service.status("readyz") == answer);
+    until("nobody is ready", async || all_say(503).await).await;
+    assert!(services.iter().all(|service| service.status("livez") == 200));
     database.start_again();
-    until("all are ready", ready(200)).await;
+    until("all are ready", async || all_say(200).await).await;
     until_within(PATIENT, "all is sent", async || {
         post.hurry().await;
         tokio::time::sleep(Duration::from_millis(100)).await;
         post.count(UNSENT).await == 0
     })
     .await;
-    for (_, serve, _) in &mut services {
-        serve.signal(Signal::SIGTERM);
-        assert_eq!(serve.wait(), Some(0));
+    for service in &mut services {
+        service.terminate();
+        assert_eq!(service.ended(), Some(0));
     }
     sent_once(&post, &server, DUE).await;
 }

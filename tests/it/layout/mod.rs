@@ -4,6 +4,7 @@
 //! domain`. Leaves may be used by all of them and use only each other and the domain.
 
 mod source;
+mod statements;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

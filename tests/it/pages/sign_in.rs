@@ -38,6 +38,7 @@ async fn over_https_the_cookie_is_for_this_host_alone() {
     let page = api.visitor().get("/sign-in").await;
     let cookie = page.header("set-cookie");
     assert!(cookie.starts_with("__Host-visit=") && cookie.contains("Secure"), "{cookie}");
+    assert_eq!(page.header("strict-transport-security"), "max-age=31536000");
     api.close().await;
 }
 
@@ -96,6 +97,26 @@ async fn guessing_from_one_place_at_many_accounts_becomes_slow_too() {
         statuses.push(visitor.sign_in(&format!("p{number}@office.example"), PASSWORD).await.status.as_u16());
     }
     assert_eq!((statuses[30], statuses[31]), (401, 429), "{statuses:?}");
+    api.close().await;
+}
+
+#[tokio::test]
+async fn a_proxy_in_front_is_not_taken_for_who_guesses() {
+    let api = TestApi::with(Options { proxies: Some("10.0.0.0/8"), ..Options::default() }).await;
+    let visitor = api.visitor();
+    let guess = async |number: usize, forwarded: &str| {
+        let csrf = visitor.get("/sign-in").await.csrf();
+        let email = format!("p{number}@office.example");
+        let form = [("csrf", csrf.as_str()), ("email", &email), ("password", PASSWORD)];
+        let request = visitor.client.post(format!("{}/sign-in", visitor.url)).form(&form);
+        request.header("x-forwarded-for", forwarded).send().await.expect("an answer").status().as_u16()
+    };
+    for number in 0..32 {
+        // Whatever it says of those behind it, this one comes from one place.
+        let said = format!("192.0.2.{number}, 2001:db8:0:7::{number:x}, 10.1.2.3");
+        assert_eq!(guess(number, &said).await, if number < 31 { 401 } else { 429 }, "{number}");
+    }
+    assert_eq!(guess(32, "2001:db8:0:8::1, 10.1.2.3").await, 401, "somebody else, through the same proxy");
     api.close().await;
 }
 

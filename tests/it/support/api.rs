@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use permit_notifier::{
     app::OfficeFiles,
     auth::Token,
+    config::TrustedProxies,
     dispatch,
     domain::scope::Scope,
     mail::{Office, Preview},
@@ -56,6 +57,8 @@ pub struct Options {
     pub claim_limit: u64,
     /// Mail may go only then.
     pub window: Option<&'static str>,
+    /// Whose word is taken about where requests come from, besides this machine's.
+    pub proxies: Option<&'static str>,
     /// Where people reach the pages, unless it is where they are served.
     pub public_url: Option<String>,
 }
@@ -148,6 +151,7 @@ impl TestApi {
         let pages = Pages::new(PagesParts {
             api: api.clone(),
             public_url,
+            proxies: options.proxies.and_then(TrustedProxies::parse).unwrap_or_default(),
             schedule: ScanSchedule::new("0 0 6 * * *", office.rules.zone).unwrap(),
             grace: TimeDelta::minutes(30),
             change_delay: TimeDelta::minutes(5),

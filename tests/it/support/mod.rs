@@ -14,4 +14,5 @@ pub mod postbox;
 pub mod program;
 pub mod records;
 pub mod run_folder;
+pub mod service;
 pub mod smtp_server;

@@ -4,7 +4,7 @@ use nix::sys::signal::{Signal, kill};
 use permit_notifier::private_postgres::PrivatePostgres;
 
 use super::run_folder::TestDir;
-use crate::private_postgres::postmaster;
+use crate::{memory::find, private_postgres::postmaster};
 
 /// How a server ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,18 @@ impl OwnServer {
             kill(postmaster(&self.folder), Signal::SIGQUIT).expect("the server is there");
         }
         server.stop();
+    }
+
+    /// Another timeline goes on where this one ended, as when a standby takes over. Returns when it answers.
+    pub fn fail_over(&mut self) {
+        self.stop(Stop::Fast);
+        let data = find(self.folder.path(), "PG_VERSION").expect("the data of the server");
+        let data = data.parent().expect("its folder");
+        std::fs::write(data.join("recovery.signal"), "").expect("written");
+        let path = data.join("postgresql.auto.conf");
+        let settings = "restore_command = 'false'\nhot_standby = off\n";
+        std::fs::write(&path, std::fs::read_to_string(&path).unwrap_or_default() + settings).expect("written");
+        self.start_again();
     }
 
     /// Returns when it answers, where it did before.

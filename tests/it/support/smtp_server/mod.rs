@@ -210,6 +210,11 @@ impl SmtpServer {
         self.shared.accepted.lock().unwrap().clone()
     }
 
+    /// How many messages it accepted.
+    pub fn taken(&self) -> usize {
+        self.shared.accepted.lock().unwrap().len()
+    }
+
     pub fn heard(&self) -> Vec<Heard> {
         self.shared.heard.lock().unwrap().clone()
     }

@@ -1,0 +1,93 @@
+//! `docs/operating.md` and `docs/threat-model.md` stay true: what they name exists.
+
+use std::collections::BTreeSet;
+
+use permit_notifier::telemetry::metrics;
+
+use crate::{failure_cases, support::program::Desk};
+
+const RUNBOOK: &str = include_str!("../../docs/operating.md");
+const THREATS: &str = include_str!("../../docs/threat-model.md");
+
+/// What stands in backticks, blocks of code left out.
+fn named(text: &str) -> Vec<&str> {
+    let prose = text.split("```").step_by(2);
+    prose.flat_map(|prose| prose.split('`').skip(1).step_by(2)).collect()
+}
+
+fn is_variable(word: &str) -> bool {
+    let upper = |c: char| c.is_ascii_uppercase() || c == '_';
+    word.contains('_') && word.chars().all(upper)
+}
+
+/// The variables of the example file.
+fn variables() -> BTreeSet<&'static str> {
+    let entries = include_str!("../../.env.example").lines().filter_map(|line| line.strip_prefix('#'));
+    entries.filter_map(|line| line.split_once('=')).map(|(name, _)| name).filter(|name| is_variable(name)).collect()
+}
+
+#[test]
+fn every_alarm_has_its_line_in_the_runbook_and_no_other_has() {
+    let rendered = metrics::recorder().expect("a recorder").handle().render();
+    let kinds: BTreeSet<&str> = rendered
+        .lines()
+        .filter_map(|line| line.strip_prefix("permit_notifier_alarm{kind=\""))
+        .filter_map(|line| line.split('"').next())
+        .collect();
+    assert!(kinds.len() > 10, "{kinds:?}");
+    let rows = RUNBOOK.lines().filter_map(|line| line.strip_prefix("| `"));
+    let told: BTreeSet<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+    assert_eq!(told, kinds);
+}
+
+#[test]
+fn every_variable_that_they_name_is_read() {
+    let known = variables();
+    let words = named(RUNBOOK).into_iter().chain(named(THREATS)).map(|word| word.split('=').next().unwrap_or_default());
+    let named: BTreeSet<&str> = words.filter(|word| is_variable(word)).collect();
+    assert!(named.contains("DATABASE_URL") && named.len() > 15, "{named:?}");
+    let unknown: Vec<_> = named.difference(&known).filter(|name| !AWAITED.contains(name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+#[test]
+fn every_command_that_they_name_is_one() {
+    let help = Desk::new().run(&["help"]).out;
+    let known: BTreeSet<&str> = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .map_while(|line| line.strip_prefix("  ").and_then(|line| line.split_whitespace().next()))
+        .collect();
+    assert!(known.contains("serve"), "{help}");
+    let prose = named(RUNBOOK).into_iter().chain(named(THREATS));
+    let commands: BTreeSet<&str> =
+        prose.filter_map(|word| word.strip_prefix("permit-notifier ")?.split_whitespace().next()).collect();
+    assert!(commands.contains("resume"), "{commands:?}");
+    let unknown: Vec<_> = commands.difference(&known).filter(|name| !AWAITED.contains(name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+#[test]
+fn every_test_that_the_threat_model_names_exists() {
+    let paths: Vec<&str> = THREATS
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .filter_map(|line| line.trim_end_matches(" |").rsplit_once(" | ").map(|(_, tests)| tests))
+        .flat_map(named)
+        .collect();
+    assert!(paths.len() > 15, "{paths:?}");
+    let gone: Vec<_> = paths.into_iter().filter(|path| !failure_cases::exists(path)).collect();
+    assert!(gone.is_empty(), "no such test: {gone:#?}");
+}
+
+/// Named already, and still to come.
+const AWAITED: [&str; 7] = [
+    "ALERT_EMAIL",
+    "ALERT_WEBHOOK_URL",
+    "HEARTBEAT_URL",
+    "KEEP_CONTENT_DAYS",
+    "KEEP_PERSONAL_DAYS",
+    "OLDEST_PENDING_HOURS",
+    "purge",
+];

@@ -11,3 +11,13 @@ pub fn mask_address(address: &str) -> String {
         _ => "***".to_owned(),
     }
 }
+
+/// A text of somebody else's, such as the answer of a mail server, with each address in it masked.
+pub fn mask_addresses(text: &str) -> String {
+    let outside = |c: char| c.is_whitespace() || "<>()[]{},;:\"'`=".contains(c);
+    let words = text.split_inclusive(outside).map(|piece| {
+        let word = piece.trim_end_matches(outside);
+        if word.contains('@') { format!("{}{}", mask_address(word), &piece[word.len()..]) } else { piece.to_owned() }
+    });
+    words.collect()
+}

@@ -4,4 +4,4 @@ pub mod logs;
 mod mask;
 pub mod metrics;
 
-pub use mask::mask_address;
+pub use mask::{mask_address, mask_addresses};

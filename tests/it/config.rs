@@ -41,6 +41,8 @@ fn an_empty_environment_gives_the_documented_defaults() {
     assert_eq!(config.lease, Duration::from_mins(1));
     assert_eq!(config.shutdown_limit, Duration::from_secs(25));
     assert_eq!(config.change_delay.num_minutes(), 5);
+    assert!(config.alerts.email.is_none() && config.alerts.webhook.is_none() && config.alerts.heartbeat.is_none());
+    assert_eq!(config.alerts.oldest_pending.num_hours(), 24);
     assert_eq!(config.log_format, LogFormat::Pretty);
     assert_eq!(config.log_filter, None);
     assert!(config.warnings.is_empty());

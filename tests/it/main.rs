@@ -36,3 +36,4 @@ mod shutdown;
 mod smtp;
 mod storm;
 mod support;
+mod watch;

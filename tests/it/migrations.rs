@@ -96,7 +96,7 @@ async fn a_newer_database_that_this_program_may_still_use_is_left_as_it_is() {
 }
 
 /// Rows as an office has them, by the migration after which they can be written.
-const SAMPLES: [(i64, &str); 21] = [
+const SAMPLES: [(i64, &str); 22] = [
     (
         20_261_129_100_000,
         "INSERT INTO permit_types (code, name, created_at, updated_at) VALUES ('food', 'Food', now(), now());
@@ -212,6 +212,13 @@ const SAMPLES: [(i64, &str); 21] = [
          UPDATE imports SET by = 'user:ada@office.example'",
     ),
     (20_261_129_106_000, "UPDATE permits SET site_address = '1 Mill Street'"),
+    (
+        20_261_130_100_000,
+        "INSERT INTO alarms (id, kind, subject, detail, raised_at, raised_by)
+         VALUES ('00000000-0000-7000-8000-0000000000a1', 'held', '', '1 notice waits', now(), gen_random_uuid());
+         INSERT INTO alarm_messages (alarm_id, event, surface)
+         VALUES ('00000000-0000-7000-8000-0000000000a1', 'raised', 'webhook')",
+    ),
 ];
 
 #[tokio::test]

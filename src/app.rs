@@ -15,17 +15,21 @@ use anyhow::{Context, Result, anyhow, ensure};
 use chrono::NaiveDate;
 use futures_util::future::BoxFuture;
 use secrecy::ExposeSecret;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use url::Url;
 use uuid::Uuid;
 
 use crate::{
     clock::{Clock, SystemClock},
     config::{Config, Environment, MailAllowlist},
     dispatch::{DispatchRules, Member, preview},
+    domain::alarm::AlarmSurface,
     mail::{
         FileMailer, Mailer, Office, Preview,
         smtp::{Limits, SmtpMailer},
     },
+    outgoing::{Caller, heartbeat::Heartbeat},
     private_postgres::{PrivatePostgres, resolve_data_dir},
     purge::PurgeRules,
     scan::{PATIENCE, ScanRules, asked::Asked},
@@ -38,6 +42,10 @@ use crate::{
         memory::present_marks,
         migrate::{MigrateError, migrate},
         pooler::is_pooled,
+    },
+    watch::{
+        HELD_LIMITS, WatchRules,
+        messages::{Messenger, Way},
     },
     web::api::{Api, ApiParts, Mails, ScanRefused, Scans, UploadLimits},
     web::pages::{Pages, PagesParts},
@@ -243,7 +251,56 @@ impl<'d> App<'d> {
             boot_id,
             patience: PATIENCE,
             stop: CancellationToken::new(),
+            heartbeat: Heartbeat::new(self.config.alerts.heartbeat.clone()),
         }
+    }
+
+    /// What the watch of this process goes by.
+    pub fn watch_rules(&self) -> WatchRules {
+        let Config { alerts, scan_schedule, scan_grace, send_window, .. } = &self.config;
+        let email = alerts.email.as_ref().map(|_| AlarmSurface::Email);
+        let webhook = alerts.webhook.as_ref().map(|_| AlarmSurface::Webhook);
+        WatchRules {
+            direct_url: self.database.direct_url.clone(),
+            clock: Arc::clone(&self.clock),
+            zone: self.config.time_zone,
+            schedule: scan_schedule.clone(),
+            grace: *scan_grace,
+            window: send_window.clone(),
+            oldest_pending: alerts.oldest_pending,
+            held_limits: HELD_LIMITS,
+            surfaces: email.into_iter().chain(webhook).collect(),
+            heartbeat: Heartbeat::new(alerts.heartbeat.clone()),
+        }
+    }
+
+    /// What tells of alarms on one surface, if it is set: by mail only where mail leaves from (`mails`), by webhook
+    /// wherever somebody watches.
+    pub fn messenger(
+        &self,
+        surface: AlarmSurface,
+        mails: bool,
+        pages: &Url,
+        poke: &Arc<Notify>,
+    ) -> Result<Option<Messenger>> {
+        let alerts = &self.config.alerts;
+        let way = match (surface, alerts.email.clone(), alerts.webhook.clone()) {
+            (AlarmSurface::Email, Some(address), _) if mails => {
+                let office = Arc::new(self.office()?);
+                let mailer = self.mailer(&office)?;
+                Way::Email { address, office, mailer }
+            }
+            (AlarmSurface::Webhook, _, Some(url)) => Way::Webhook { url, caller: Caller::new() },
+            _ => return Ok(None),
+        };
+        Ok(Some(Messenger {
+            direct_url: self.database.direct_url.clone(),
+            way,
+            clock: Arc::clone(&self.clock),
+            zone: self.config.time_zone,
+            pages: pages.clone(),
+            poke: Arc::clone(poke),
+        }))
     }
 
     /// Whom the mail is from.

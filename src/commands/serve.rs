@@ -11,15 +11,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     app::{App, Database, people},
-    clock::Clock,
     config::Config,
     dispatch::{Dispatcher, Membership},
-    domain::words,
+    domain::{
+        alarm::{AlarmKind, AlarmSurface},
+        words,
+    },
     purge::{self, PurgeRules},
     scan::{ScanRules, supervisor, ticker::Ticker},
     shutdown::Shutdown,
     store::{self, PgPool},
     telemetry::metrics,
+    watch::{Watch, WatchRules, conditions::conditions},
     web::{self, Health, NotReady, Web, api::Api},
 };
 
@@ -97,12 +100,14 @@ pub(super) async fn serve(
         Some(listener) => Some((listener, metrics::start()?)),
         None => None,
     };
+    let bound = web.as_ref().map(|(listener, _)| listener.local_addr()).transpose()?;
     let membership = Membership::join(app.member(&roles.text())).await?;
     let alive = CancellationToken::new();
     keep_alive(shutdown, &membership, &alive);
-    if let Some((listener, _)) = &web {
-        invite_first_admin(app, listener.local_addr()?).await?;
+    if let Some(bound) = bound {
+        invite_first_admin(app, bound).await?;
     }
+    start_watch(app, roles, bound, &membership, shutdown)?;
     if roles.has(Role::Scan) {
         start_scans(app, &membership, shutdown).await?;
     }
@@ -145,6 +150,35 @@ fn keep_alive(shutdown: &Shutdown, membership: &Arc<Membership>, alive: &Cancell
             shutdown.fail();
         }
     });
+}
+
+/// Every process watches, whatever it does besides: a role that no process has must be noticed too.
+fn start_watch(
+    app: &App<'_>,
+    roles: &Roles,
+    bound: Option<SocketAddr>,
+    membership: &Arc<Membership>,
+    shutdown: &Shutdown,
+) -> Result<()> {
+    let pages = app.config.public_url(bound.unwrap_or(app.config.listen_addr));
+    let mut pokes = Vec::new();
+    for (name, surface) in [("alarms by mail", AlarmSurface::Email), ("alarms by webhook", AlarmSurface::Webhook)] {
+        let poke = Arc::new(Notify::new());
+        let Some(messenger) = app.messenger(surface, roles.has(Role::Dispatch), &pages, &poke)? else { continue };
+        pokes.push(poke);
+        let (soft, hard) = (shutdown.soft().clone(), shutdown.hard().clone());
+        shutdown.spawn(name, async move {
+            messenger.run(soft, hard).await;
+            Ok::<_, Infallible>(())
+        });
+    }
+    let watch = Watch::new(app.watch_rules(), membership.boot_id(), pokes);
+    let stop = shutdown.soft().clone();
+    shutdown.spawn("watch", async move {
+        watch.run(stop).await;
+        Ok::<_, Infallible>(())
+    });
+    Ok(())
 }
 
 async fn start_scans(app: &App<'_>, membership: &Arc<Membership>, shutdown: &Shutdown) -> Result<()> {
@@ -207,7 +241,7 @@ fn start_web(
     api: Api,
     shutdown: &Shutdown,
 ) -> Result<()> {
-    let health = Arc::new(ServiceHealth { pool: app.pool.clone(), clock: Arc::clone(&app.clock) });
+    let health = Arc::new(ServiceHealth { pool: app.pool.clone(), rules: app.watch_rules() });
     let address = listener.local_addr()?;
     let pages = Some(app.pages(api.clone(), address));
     let router = web::router(&Web { health, metrics: metrics.clone(), api: Some(api.clone()), pages });
@@ -230,7 +264,8 @@ fn start_web(
 /// What the web asks about the service.
 struct ServiceHealth {
     pool: PgPool,
-    clock: Arc<dyn Clock>,
+    /// By which a scrape sees the alarms.
+    rules: WatchRules,
 }
 
 impl Health for ServiceHealth {
@@ -260,16 +295,16 @@ impl Health for ServiceHealth {
 impl ServiceHealth {
     async fn count(&self) -> store::Result<()> {
         let mut connection = self.pool.acquire().await?;
-        let now = self.clock.business(store::clock::database_now(&mut *connection).await?);
+        let moment = self.rules.moment(&mut connection).await?;
         let stock = store::stock::count_deliveries(&mut connection).await?;
         metrics::set_deliveries(stock.iter().map(|s| (s.channel.as_str(), s.state.as_str(), s.count.unsigned_abs())));
-        let oldest = store::stock::oldest_pending(&mut connection, now).await?;
-        let age = oldest.and_then(|since| (now - since).to_std().ok()).unwrap_or_default();
+        let oldest = store::stock::oldest_pending(&mut connection, moment.now).await?;
+        let age = oldest.and_then(|since| (moment.now - since).to_std().ok()).unwrap_or_default();
         metrics::set_oldest_pending(age);
-        let passage = store::transport::passage(&mut connection).await?;
-        metrics::set_alarm("transport", matches!(passage, store::transport::Passage::Paused { .. }));
-        metrics::set_alarm("memory_went_back", store::memory::went_back(&mut connection).await?);
-        metrics::set_alarm("held", store::scans::count_held(&mut connection).await? > 0);
+        let wrong = conditions(&self.rules, &mut connection, moment).await?;
+        for kind in AlarmKind::ALL {
+            metrics::set_alarm(kind.as_str(), wrong.iter().any(|condition| condition.kind == *kind));
+        }
         if let Some(at) = store::scans::last_completed_at(&mut connection).await? {
             metrics::scan_succeeded(at.timestamp());
         }

@@ -3,6 +3,7 @@
 //! Reading goes through a lookup, so that tests need no process environment.
 
 mod admin;
+mod alerts;
 mod database;
 mod environment;
 mod error;
@@ -24,8 +25,9 @@ use secrecy::SecretString;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
-use crate::domain::{recipient::EmailAddress, window::SendWindow};
+use crate::domain::{fingerprint::fingerprint, recipient::EmailAddress, window::SendWindow};
 use crate::scan::schedule::ScanSchedule;
+pub use alerts::Alerts;
 pub use environment::read_dotenv;
 pub use error::{ConfigErrors, Fault};
 pub use proxies::TrustedProxies;
@@ -34,7 +36,8 @@ pub use retention::Retention;
 pub use smtp::{AmbiguousPolicy, MailAllowlist, SmtpCredentials, SmtpTls, SmtpUrl, SmtpUrlError};
 
 /// `demo` must work whatever the machine is set up for, and must never reach real data or people.
-const IGNORED_BY_DEMO: [&str; 3] = ["SMTP_URL", "DATABASE_URL", "DATABASE_DIRECT_URL"];
+const IGNORED_BY_DEMO: [&str; 6] =
+    ["SMTP_URL", "DATABASE_URL", "DATABASE_DIRECT_URL", "ALERT_EMAIL", "ALERT_WEBHOOK_URL", "HEARTBEAT_URL"];
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -77,6 +80,8 @@ pub struct Config {
     /// For how long old data is kept.
     pub keep: Retention,
     pub environment: Option<Environment>,
+    /// Who hears of alarms.
+    pub alerts: Alerts,
     /// The first administrator, made at the first start.
     pub first_admin: Option<FirstAdmin>,
     /// The instant at which business time starts; never set in production.
@@ -186,6 +191,7 @@ impl Config {
             change_delay: TimeDelta::minutes(reader.number("CHANGE_DELAY_MINUTES", 5, 0..=1440)),
             keep: retention::read(reader),
             environment,
+            alerts: alerts::read(reader),
             first_admin: admin::read(reader),
             clock,
             log_format: reader
@@ -207,14 +213,13 @@ impl Config {
 
     /// What all replicas must have in common, in words that can be shown beside each other.
     pub fn fingerprint(&self) -> String {
-        format!(
-            "version {}; zone {}; schedule {}; from {}; public URL {}",
+        fingerprint([
             env!("CARGO_PKG_VERSION"),
-            self.time_zone,
+            self.time_zone.name(),
             self.scan_schedule.expression(),
-            self.mail_from,
-            self.public_url(self.listen_addr),
-        )
+            &self.mail_from.to_string(),
+            self.public_url(self.listen_addr).as_str(),
+        ])
     }
 }
 

@@ -1,11 +1,13 @@
 //! The rules of the office, pure: no clock, no database, no I/O. `now` and `today` are parameters.
 
+pub mod alarm;
 pub mod attempt;
 pub mod backoff;
 pub mod calendar;
 pub mod copies;
 pub mod delivery;
 pub mod export;
+pub mod fingerprint;
 pub mod mapping;
 pub mod notice;
 pub mod outlook;

@@ -114,19 +114,38 @@ pub fn compose(office: &Office, notice: &NoticeMail<'_>, now: DateTime<Utc>) -> 
 
 /// A mail to `address` that says that mail can be sent, for whoever sets the service up.
 pub fn compose_test(office: &Office, address: &EmailAddress, now: DateTime<Utc>) -> Result<Composed, ComposeError> {
-    let digest = Sha256::digest(format!("test {address} {now}"));
-    let message_id = format!("<{}@{}>", hex(&digest[..16]), office.domain());
-    let text = "This is a test of the permit notifier. Nothing has to be done.\n".to_owned();
+    let subject = "Test of the permit notifier";
+    let text = "This is a test of the permit notifier. Nothing has to be done.\n";
+    compose_plain(office, address, &format!("test {address} {now}"), (subject, text), now)
+}
+
+/// A mail of plain text to whoever runs the service. `seed` makes its Message-ID, so that the same mail sent twice is
+/// known as one.
+pub fn compose_plain(
+    office: &Office,
+    address: &EmailAddress,
+    seed: &str,
+    (subject, text): (&str, &str),
+    now: DateTime<Utc>,
+) -> Result<Composed, ComposeError> {
+    let message_id = format!("<{}@{}>", hex(&Sha256::digest(seed)[..16]), office.domain());
+    let subject = match &office.subject_tag {
+        Some(tag) => format!("[{tag}] {subject}"),
+        None => subject.to_owned(),
+    };
     let message = Message::builder()
         .envelope(lettre_envelope(office)?)
         .date(date(now)?)
         .raw_header(mailbox_header("From", &office.from))
         .raw_header(mailbox_header("To", &Mailbox::new("", address.clone())))
-        .raw_header(plain_header("Subject", "Test of the permit notifier"))
+        .raw_header(plain_header("Subject", &subject))
         .raw_header(verbatim_header("Message-ID", &message_id))
         .raw_header(plain_header("Auto-Submitted", "auto-generated"))
-        .singlepart(SinglePart::plain(text))?;
+        .singlepart(SinglePart::plain(text::wrap(text)))?;
     let bytes = ending_in_one_crlf(message.formatted());
+    if let Some(fault) = unfit(&bytes) {
+        return Err(ComposeError::Unfit(fault));
+    }
     let envelope =
         Envelope { sender: office.bounce_address.clone(), recipient: address.clone(), size: Some(bytes.len()) };
     Ok(Composed { sha256: Sha256::digest(&bytes).into(), bytes, message_id, envelope })

@@ -20,7 +20,7 @@ use crate::domain::{
     recipient::EmailAddress,
 };
 
-pub use compose::{ComposeError, Composed, compose, compose_test, message_id};
+pub use compose::{ComposeError, Composed, compose, compose_plain, compose_test, message_id};
 pub use file::FileMailer;
 pub use office::{Mailbox, MailboxError, Office, OfficeError};
 pub use smtp::SmtpMailer;

@@ -21,6 +21,7 @@ use crate::{
         calendar::{day_in, plus_days},
         window::SendWindow,
     },
+    outgoing::heartbeat::Heartbeat,
     store::{
         Moment,
         claims::Counts,
@@ -51,6 +52,8 @@ pub struct ScanRules {
     pub patience: Duration,
     /// Asks a scan to end between two batches.
     pub stop: CancellationToken,
+    /// Who outside hears of it.
+    pub heartbeat: Heartbeat,
 }
 
 /// One scan that somebody wants.

@@ -17,6 +17,7 @@ use crate::{
         owed::{Verdict, judge},
         schedule::Schedule,
     },
+    outgoing::heartbeat::Beat,
     store::{
         PgConnection, Result, StoreError,
         cases::{Case, Hold, Suppressed, load_cases, load_suppressed},
@@ -48,8 +49,12 @@ pub async fn run_announced(
 ) -> Result<ScanReport> {
     let report = match ScanLock::try_take(&rules.direct_url).await? {
         Some(mut lock) => {
-            let report = scan_with_lock(rules, request, &mut lock, announce).await;
+            let mut said = None;
+            let report = scan_with_lock(rules, request, &mut lock, announce, &mut said).await;
             lock.release().await;
+            if let Some((beat, id)) = said {
+                rules.heartbeat.beat(beat, id).await;
+            }
             report?
         }
         None => record_held_elsewhere(rules, request).await?,
@@ -79,7 +84,6 @@ fn log(report: &ScanReport, request: ScanRequest) {
     metrics::scan_ended(report.outcome.as_str());
     metrics::notices_claimed(counts.claimed);
     if counts.held > 0 {
-        metrics::set_alarm("held", true);
         tracing::warn!(
             held = counts.held,
             "{} notices are held: more was due at once than the limit allows, or the memory went back",
@@ -120,22 +124,47 @@ async fn scan_with_lock(
     request: ScanRequest,
     lock: &mut ScanLock,
     announce: impl FnOnce(Uuid) + Send,
+    said: &mut Option<(Beat, Uuid)>,
 ) -> Result<ScanReport> {
     let (scan, begun) = in_time(begin(rules, request, lock.connection())).await?;
     if !begun {
         return Ok(report(&scan, ScanOutcome::AlreadyDone, Counts::default()));
     }
     announce(scan.id);
-    match claim_all(rules, &scan, lock).await {
+    // A scan of another day proves nothing about today.
+    let tells = |beat| scan.own_day.then_some((beat, scan.id));
+    let begin = async {
+        if scan.own_day {
+            rules.heartbeat.beat(Beat::Started, scan.id).await;
+        }
+    };
+    let done = match alongside(begin, claim_all(rules, &scan, lock)).await {
+        Ok(counts) => in_time(complete(rules, &scan, counts, lock.connection())).await.map(|()| counts),
+        Err(error) => Err(error),
+    };
+    match done {
         Ok(counts) => {
-            in_time(complete(rules, &scan, counts, lock.connection())).await?;
+            *said = tells(Beat::Completed);
             Ok(report(&scan, ScanOutcome::Completed, counts))
         }
         Err(error) => {
             record_failure(rules, &scan, &error.to_string()).await;
+            // Whoever was asked to stop did not fail: another goes on.
+            *said = tells(Beat::Failed).filter(|_| !matches!(error, StoreError::Stopping));
             Err(error)
         }
     }
+}
+
+/// Does `work`, and `aside` for as long as that lasts.
+async fn alongside<T>(aside: impl Future<Output = ()>, work: impl Future<Output = T>) -> T {
+    let (mut aside, mut work) = (std::pin::pin!(aside), std::pin::pin!(work));
+    tokio::select! {
+        biased;
+        done = &mut work => return done,
+        () = &mut aside => {}
+    }
+    work.await
 }
 
 /// Writes that the scan runs, or that its time is met already.

@@ -18,6 +18,8 @@ pub enum Purpose {
     Rounds,
     /// The scan on its dedicated connection: a stopped holder must give its lock back.
     Scan,
+    /// Looking for alarms, every few seconds: short statements, and none waits long for anybody.
+    Watch,
     /// Migrations and imports: long statements, short waits for locks.
     Bulk,
     /// Removing what is old: batches that give way to whoever waits for the same rows.
@@ -64,6 +66,13 @@ impl Purpose {
                 ("idle_in_transaction_session_timeout", "30s"),
                 ("idle_session_timeout", "60s"),
                 // Plans for a batch must not hang on statistics that are not there yet.
+                ("jit", "off"),
+            ],
+            Self::Watch => &[
+                ("application_name", "permit-notifier watch"),
+                ("statement_timeout", "10s"),
+                ("lock_timeout", "5s"),
+                ("idle_in_transaction_session_timeout", "15s"),
                 ("jit", "off"),
             ],
             Self::Bulk => &[

@@ -3,6 +3,7 @@
 //! Locks are taken in one order everywhere: permit, notice, delivery, attempt, each by id.
 
 pub mod actions;
+pub mod alarms;
 pub mod audits;
 pub mod cases;
 pub mod changes;
@@ -42,6 +43,7 @@ pub mod suppressions;
 pub mod tokens;
 pub mod transport;
 pub mod unit;
+pub mod watched;
 
 pub use sqlx::{Error as DatabaseError, PgConnection, PgPool};
 

@@ -176,23 +176,49 @@ pub async fn last_completed_at(connection: &mut PgConnection) -> Result<Option<D
     Ok(at.fetch_one(connection).await?)
 }
 
-/// Notes which schedule and zone are in force; says since when their times are expected.
+/// Notes that a process goes by this schedule; says since when its times are expected. Replicas that disagree each keep
+/// their own: a schedule stays in force while somebody goes by it.
 pub async fn keep_scan_schedule(
     connection: &mut PgConnection,
     schedule: &str,
     zone: &str,
     now: DateTime<Utc>,
 ) -> Result<DateTime<Utc>> {
-    let present = sqlx::query!("SELECT schedule, zone, since FROM scan_schedules ORDER BY id DESC LIMIT 1")
-        .fetch_optional(&mut *connection)
+    if let Some(since) = expected_since(connection, schedule, zone).await? {
+        sqlx::query!(
+            "UPDATE scan_schedules SET kept_at = clock_timestamp()
+             WHERE schedule = $1 AND zone = $2 AND since = $3 AND kept_at < clock_timestamp() - interval '1 minute'",
+            schedule,
+            zone,
+            since,
+        )
+        .execute(connection)
         .await?;
-    if let Some(row) = present.filter(|row| row.schedule == schedule && row.zone == zone) {
-        return Ok(row.since);
+        return Ok(since);
     }
     sqlx::query!("INSERT INTO scan_schedules (schedule, zone, since) VALUES ($1, $2, $3)", schedule, zone, now)
         .execute(connection)
         .await?;
     Ok(now)
+}
+
+/// Since when the times of this schedule are expected: it was the last that a process went by, or one goes by it now;
+/// `None` when no process has yet.
+pub async fn expected_since(
+    connection: &mut PgConnection,
+    schedule: &str,
+    zone: &str,
+) -> Result<Option<DateTime<Utc>>> {
+    let since = sqlx::query_scalar!(
+        "SELECT since FROM scan_schedules
+         WHERE schedule = $1 AND zone = $2
+           AND (kept_at > clock_timestamp() - interval '5 minutes'
+                OR id = (SELECT id FROM scan_schedules ORDER BY kept_at DESC, id DESC LIMIT 1))
+         ORDER BY id DESC LIMIT 1",
+        schedule,
+        zone,
+    );
+    Ok(since.fetch_optional(connection).await?)
 }
 
 /// Notices that wait for a person because more was due at once than the limit allows.

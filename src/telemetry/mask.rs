@@ -12,13 +12,12 @@ pub fn mask_address(address: &str) -> String {
     }
 }
 
-/// The same for each address in a text, such as a server's reply, which often repeats the one it was told.
+/// A text of somebody else's, such as the answer of a mail server, with each address in it masked.
 pub fn mask_addresses(text: &str) -> String {
-    let ends_word = |c: char| c.is_whitespace() || "<>()[]\"',;:".contains(c);
-    text.split_inclusive(ends_word)
-        .map(|piece| {
-            let word = piece.trim_end_matches(ends_word);
-            if word.contains('@') { piece.replacen(word, &mask_address(word), 1) } else { piece.to_owned() }
-        })
-        .collect()
+    let outside = |c: char| c.is_whitespace() || "<>()[]{},;:\"'`=".contains(c);
+    let words = text.split_inclusive(outside).map(|piece| {
+        let word = piece.trim_end_matches(outside);
+        if word.contains('@') { format!("{}{}", mask_address(word), &piece[word.len()..]) } else { piece.to_owned() }
+    });
+    words.collect()
 }

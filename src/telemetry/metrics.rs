@@ -7,6 +7,8 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use tokio_util::sync::CancellationToken;
 
+use crate::domain::alarm::AlarmKind;
+
 pub const SCANS: &str = "permit_notifier_scans_total";
 pub const LAST_SUCCESSFUL_SCAN: &str = "permit_notifier_last_successful_scan_timestamp_seconds";
 pub const NOTICES_CLAIMED: &str = "permit_notifier_notices_claimed_total";
@@ -31,22 +33,6 @@ const DELIVERY_STATES: [&str; 11] = [
     "skipped",
     "cancelled",
 ];
-const ALARM_KINDS: [&str; 13] = [
-    "missing_run",
-    "failed_scan",
-    "transport",
-    "dead_letters",
-    "ambiguous",
-    "held",
-    "unsent_statutory",
-    "oldest_pending",
-    "replicas_disagree",
-    "memory_went_back",
-    "late_result",
-    "database_held",
-    "files_only",
-];
-
 const SCAN_OUTCOMES: [&str; 5] = ["completed", "failed", "abandoned", "held_elsewhere", "already_done"];
 const ATTEMPT_OUTCOMES: [&str; 5] = ["accepted", "deferred", "rejected", "not_sent", "ambiguous"];
 
@@ -77,8 +63,8 @@ pub fn recorder() -> Result<PrometheusRecorder, BuildError> {
         .build_recorder();
     metrics::with_local_recorder(&recorder, || {
         describe();
-        for kind in ALARM_KINDS {
-            set_alarm(kind, false);
+        for kind in AlarmKind::ALL {
+            set_alarm(kind.as_str(), false);
         }
         for outcome in SCAN_OUTCOMES {
             counter!(SCANS, "outcome" => outcome).absolute(0);

@@ -45,6 +45,8 @@ fn an_empty_environment_gives_the_documented_defaults() {
     assert_eq!(config.keep.content.zip(config.keep.personal), Some((TimeDelta::days(730), TimeDelta::days(730))));
     let for_ever = accepted(&[("KEEP_CONTENT_DAYS", "0"), ("KEEP_PERSONAL_DAYS", "30")]);
     assert_eq!((for_ever.keep.content, for_ever.keep.personal), (None, Some(TimeDelta::days(30))));
+    assert!(config.alerts.email.is_none() && config.alerts.webhook.is_none() && config.alerts.heartbeat.is_none());
+    assert_eq!(config.alerts.oldest_pending.num_hours(), 24);
     assert_eq!(config.log_format, LogFormat::Pretty);
     assert_eq!(config.log_filter, None);
     assert!(config.warnings.is_empty());

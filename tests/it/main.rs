@@ -42,3 +42,4 @@ mod shutdown;
 mod smtp;
 mod storm;
 mod support;
+mod watch;

@@ -96,7 +96,7 @@ async fn a_newer_database_that_this_program_may_still_use_is_left_as_it_is() {
 }
 
 /// Rows as an office has them, by the migration after which they can be written.
-const SAMPLES: [(i64, &str); 24] = [
+const SAMPLES: [(i64, &str); 25] = [
     (
         20_261_129_100_000,
         "INSERT INTO permit_types (code, name, created_at, updated_at) VALUES ('food', 'Food', now(), now());
@@ -221,6 +221,13 @@ const SAMPLES: [(i64, &str); 24] = [
     (
         20_261_130_110_000,
         "INSERT INTO purges VALUES ('00000000-0000-7000-8000-0000000000aa', 'daily', now(), now(), '{}')",
+    ),
+    (
+        20_261_130_100_000,
+        "INSERT INTO alarms (id, kind, subject, detail, raised_at, raised_by)
+         VALUES ('00000000-0000-7000-8000-0000000000a1', 'held', '', '1 notice waits', now(), gen_random_uuid());
+         INSERT INTO alarm_messages (alarm_id, event, surface)
+         VALUES ('00000000-0000-7000-8000-0000000000a1', 'raised', 'webhook')",
     ),
 ];
 

@@ -10,7 +10,7 @@ use tokio_rustls::{
     TlsConnector,
     client::TlsStream,
     rustls::{
-        self, CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+        self, CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme,
         client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
         crypto::CryptoProvider,
         pki_types::{CertificateDer, ServerName, UnixTime},
@@ -21,6 +21,7 @@ use super::judge;
 use crate::{
     domain::attempt::{Outcome, Phase},
     mail::Ended,
+    outgoing::{believing, tls_builder, tls_provider},
 };
 
 /// The server could not prove who it is.
@@ -54,7 +55,7 @@ impl Trust {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| failed(TLS_FAILED, "the host's name cannot stand in a certificate".to_owned()))?;
         let config = if check {
-            self.checked.get_or_init(|| Arc::new(checked(&self.extra)))
+            self.checked.get_or_init(|| Arc::new(believing(&self.extra)))
         } else {
             self.unchecked.get_or_init(|| Arc::new(unchecked()))
         };
@@ -83,31 +84,9 @@ fn failed(reason: &'static str, detail: String) -> Ended {
     Ended::new(Outcome::NotSent, Phase::Tls).because(reason).saying(detail).as_transport_fault()
 }
 
-/// Named, because other parts of the program may bring another provider in.
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
-}
-
-fn builder() -> rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier> {
-    ClientConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()
-        .unwrap_or_else(|error| unreachable!("the provider knows TLS 1.2 and 1.3: {error}"))
-}
-
-fn checked(extra: &[Vec<u8>]) -> ClientConfig {
-    let mut roots = RootCertStore::empty();
-    let native = rustls_native_certs::load_native_certs();
-    for error in native.errors {
-        tracing::warn!("some certificates of this machine cannot be read: {error}");
-    }
-    roots.add_parsable_certificates(native.certs);
-    roots.add_parsable_certificates(extra.iter().map(|bytes| CertificateDer::from(bytes.clone())));
-    builder().with_root_certificates(roots).with_no_client_auth()
-}
-
 fn unchecked() -> ClientConfig {
-    let verifier = Arc::new(AnyServer(provider()));
-    builder().dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
+    let verifier = Arc::new(AnyServer(tls_provider()));
+    tls_builder().dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
 }
 
 /// Takes any certificate; only the handshake itself must be right.

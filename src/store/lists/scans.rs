@@ -98,21 +98,6 @@ pub async fn list_meetings(
     Ok(meetings.fetch_all(connection).await?)
 }
 
-/// Since when the times of this schedule are expected; `None` when no process has scanned by it yet.
-pub async fn expected_since(
-    connection: &mut PgConnection,
-    schedule: &str,
-    zone: &str,
-) -> Result<Option<DateTime<Utc>>> {
-    let since = sqlx::query_scalar!(
-        "SELECT since FROM (SELECT schedule, zone, since FROM scan_schedules ORDER BY id DESC LIMIT 1) present
-         WHERE schedule = $1 AND zone = $2",
-        schedule,
-        zone,
-    );
-    Ok(since.fetch_optional(connection).await?)
-}
-
 /// The scan that runs at this moment, if one does.
 pub async fn running_scan(connection: &mut PgConnection) -> Result<Option<Uuid>> {
     let id = sqlx::query_scalar!("SELECT id FROM scans WHERE outcome = 'running' ORDER BY id DESC LIMIT 1");

@@ -15,9 +15,11 @@ use super::chart::Chart;
 use super::frame::{self, Frame};
 use super::scans::{Standing, standing};
 use super::shown::{Tag, capped};
+use super::when::{When, when};
 use super::words::Done;
 use crate::domain::calendar::{plus_days, start_of_day};
 use crate::domain::role::Role;
+use crate::store::alarms::{Alarm, list_cleared, list_standing, list_undelivered};
 use crate::store::lists::counts::{Waiting, count_accepted, count_due, count_expiring, count_waiting};
 use crate::store::lists::problems::{COUNT_MAX, ProblemCounts, count_problems};
 use crate::store::{Moment, PgConnection};
@@ -25,6 +27,8 @@ use crate::web::api::problem::Problem;
 
 /// Weeks of each chart.
 const WEEKS: i64 = 12;
+/// Alarms that are over and are still shown.
+const PAST_ALARMS: i64 = 10;
 
 #[derive(Template)]
 #[template(path = "pages/watch/today.html")]
@@ -40,8 +44,28 @@ struct TodayPage {
     /// Letters to be posted.
     letters: i64,
     problems: Vec<Line>,
+    /// What the operator was told of and still stands.
+    alarms: Vec<AlarmView>,
+    /// What is over of it.
+    past_alarms: Vec<AlarmView>,
+    /// Surface, number and reason of messages about alarms that could not be delivered.
+    untold: Vec<(String, i64, String)>,
     charts: [Chart; 2],
     may_act: bool,
+}
+
+/// An alarm as it is shown.
+struct AlarmView {
+    alarm: Alarm,
+    raised: When,
+    cleared: Option<When>,
+}
+
+impl AlarmView {
+    fn of(alarm: Alarm, zone: Tz) -> Self {
+        let cleared = alarm.cleared_at.map(|at| when(at, zone));
+        Self { raised: when(alarm.raised_at, zone), cleared, alarm }
+    }
 }
 
 /// One kind of problem: how many there are, and the one thing to do about it.
@@ -63,6 +87,7 @@ pub(super) async fn show(State(pages): State<Pages>, user: User, Done(done): Don
     let counts = count_problems(&mut connection).await?;
     let due = count_due(&mut connection, moment.today).await?;
     let (sent_today, sent) = sent(&pages, &mut connection, moment).await?;
+    let shown = |alarms: Vec<Alarm>| alarms.into_iter().map(|alarm| AlarmView::of(alarm, pages.api.zone)).collect();
     let page = TodayPage {
         frame: Frame::of(&pages, &user, "/", "Today").said(done),
         today: moment.today,
@@ -73,6 +98,9 @@ pub(super) async fn show(State(pages): State<Pages>, user: User, Done(done): Don
         waiting: count_waiting(&mut connection, moment.now).await?,
         letters: counts.letters,
         problems: problems(&counts),
+        alarms: shown(list_standing(&mut connection).await?),
+        past_alarms: shown(list_cleared(&mut connection, PAST_ALARMS).await?),
+        untold: list_undelivered(&mut connection).await?,
         charts: [sent, expiring(&mut connection, moment.today).await?],
         may_act: user.may(Role::Clerk),
     };

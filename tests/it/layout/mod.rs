@@ -27,9 +27,8 @@ fn layer_of(module: &[String]) -> Option<Layer> {
     Some(match names[..] {
         [] => Layer::Map,
         ["domain", ..] => Layer::Domain,
-        ["scan", "schedule", ..] | ["clock" | "config" | "shutdown" | "telemetry" | "private_postgres", ..] => {
-            Layer::Leaf
-        }
+        ["scan", "schedule", ..]
+        | ["clock" | "config" | "outgoing" | "shutdown" | "telemetry" | "private_postgres", ..] => Layer::Leaf,
         ["store" | "mail" | "auth", ..] => Layer::Rank(1),
         ["web" | "scan" | "dispatch" | "watch" | "files" | "inbound" | "purge", ..] => Layer::Rank(2),
         ["app", ..] => Layer::Rank(3),

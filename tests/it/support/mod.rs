@@ -7,6 +7,7 @@ pub mod dispatching;
 pub mod dropped;
 pub mod filled;
 pub mod html;
+pub mod listener;
 pub mod office;
 pub mod own_server;
 pub mod pages;

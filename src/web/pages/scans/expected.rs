@@ -8,8 +8,8 @@ use super::super::shown::Tag;
 use super::super::when::{When, when};
 use super::ScanView;
 use crate::store::PgConnection;
-use crate::store::lists::scans::{Meeting, expected_since, last_completed, list_meetings, list_scans, running_scan};
-use crate::store::scans::is_met;
+use crate::store::lists::scans::{Meeting, last_completed, list_meetings, list_scans, running_scan};
+use crate::store::scans::{expected_since, is_met};
 use crate::web::api::problem::Problem;
 
 /// How far back expected times are shown, and how many at most.

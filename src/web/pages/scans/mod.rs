@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use axum::routing::get;
-use chrono::NaiveDate;
+use chrono::{NaiveDate, TimeDelta};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -19,11 +19,12 @@ use super::path::Path;
 use super::shown::Tag;
 use super::when::{When, when};
 use super::words::{Done, Said};
-use crate::domain::role::Role;
+use crate::domain::{fingerprint::differences, role::Role};
 use crate::store::actions::HeldBy;
 use crate::store::lists::problems::{HeldRow, sample_held};
 use crate::store::lists::scans::{ScanRow, list_scans, list_tries, read_scan};
 use crate::store::office_log::{Deed, Subject, record};
+use crate::store::watched::{LivingProcess, living_processes};
 use crate::web::api::page::Page;
 use crate::web::api::problem::Problem;
 use crate::web::api::scans::begin_scan;
@@ -48,7 +49,16 @@ struct ScansPage {
     standing: Standing,
     expected: Vec<Expectation>,
     list: Listing<ScanView>,
+    processes: Vec<Process>,
+    /// In what they differ.
+    differences: Vec<&'static str>,
     may_act: bool,
+}
+
+/// A process that is alive.
+struct Process {
+    row: LivingProcess,
+    since: When,
 }
 
 #[derive(Template)]
@@ -127,7 +137,13 @@ async fn list(
     let rows = rows.into_iter().map(|row| ScanView::of(row, &pages)).collect();
     let list = Listing::of(&asked, &page, rows, |scan| scan.row.id);
     asked.query.finish()?;
+    let processes = living_processes(&mut connection).await?;
+    let differences = differences(processes.iter().map(|process| process.fingerprint.as_str()));
+    // They start by the database's clock, and everything else on the page is business time.
+    let since = |row: &LivingProcess| when(moment.now - TimeDelta::seconds(row.seconds), pages.api.zone);
     let page = ScansPage {
+        differences,
+        processes: processes.into_iter().map(|row| Process { since: since(&row), row }).collect(),
         frame: Frame::of(&pages, &user, "/scans", "Scans").said(done),
         today: moment.today,
         standing: standing(&pages, &mut connection, moment.now).await?,

@@ -11,7 +11,7 @@ use crate::support::program::{Desk, get};
 
 /// Each purpose with its name in the database, and its limits there in milliseconds: of a statement, of waiting for a
 /// lock, of a transaction in which nothing happens.
-const TABLE: [(Purpose, &str, [i64; 3]); 7] = [
+const TABLE: [(Purpose, &str, [i64; 3]); 8] = [
     (Purpose::Work, "permit-notifier", [30_000, 10_000, 15_000]),
     (Purpose::Reading, "permit-notifier reading", [30_000, 10_000, 15_000]),
     (Purpose::Rounds, "permit-notifier rounds", [20_000, 10_000, 15_000]),
@@ -19,6 +19,7 @@ const TABLE: [(Purpose, &str, [i64; 3]); 7] = [
     (Purpose::Bulk, "permit-notifier bulk", [1_800_000, 30_000, 300_000]),
     (Purpose::Purge, "permit-notifier purge", [300_000, 5_000, 30_000]),
     (Purpose::Listen, "permit-notifier listen", [30_000, 10_000, 15_000]),
+    (Purpose::Watch, "permit-notifier watch", [10_000, 5_000, 15_000]),
 ];
 
 /// A new purpose must come into the table.
@@ -31,6 +32,7 @@ fn row_of(purpose: Purpose) -> usize {
         Purpose::Bulk => 4,
         Purpose::Purge => 5,
         Purpose::Listen => 6,
+        Purpose::Watch => 7,
     }
 }
 

@@ -27,7 +27,7 @@ use crate::{
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one option of the command line")]
 pub struct Arguments {
-    /// The file: csv in UTF-8
+    /// The file: csv, tsv, xlsx or ods
     file: PathBuf,
     /// Take a field from the column with this header
     #[arg(long, value_name = "FIELD=COLUMN")]
@@ -41,6 +41,9 @@ pub struct Arguments {
     /// How dates are written, such as %d.%m.%Y
     #[arg(long, value_name = "FMT")]
     date_format: Option<DateFormat>,
+    /// The sheet of a workbook that has several
+    #[arg(long, value_name = "NAME")]
+    sheet: Option<String>,
     /// Tell new permits what is due already, and confirm renewals
     #[arg(long)]
     catch_up: bool,
@@ -62,7 +65,9 @@ impl Arguments {
     /// The options, checked for contradictions.
     pub fn options(&self) -> Result<ImportOptions, OptionError> {
         let (map, status) = (self.map.clone(), self.status.clone());
-        ImportOptions::new(map, status, self.permit_type.clone(), self.date_format.clone(), self.keep_good_rows)
+        let read =
+            ImportOptions::new(map, status, self.permit_type.clone(), self.date_format.clone(), self.keep_good_rows);
+        read.map(|options| options.of_sheet(self.sheet.clone()))
     }
 }
 

@@ -122,6 +122,7 @@ pub struct ImportOptions {
     permit_type: Option<String>,
     date_format: Option<DateFormat>,
     keep_good_rows: bool,
+    sheet: Option<String>,
 }
 
 impl ImportOptions {
@@ -153,7 +154,8 @@ impl ImportOptions {
                 return Err(OptionError::TwoTypes);
             }
         }
-        Ok(Self { map, left_out: Vec::new(), status: words, permit_type, date_format, keep_good_rows })
+        let (left_out, sheet) = (Vec::new(), None);
+        Ok(Self { map, left_out, status: words, permit_type, date_format, keep_good_rows, sheet })
     }
 
     /// Options out of their words: each of `map` as `FIELD=COLUMN`, each of `status` as `FROM=TO`, `date_format` in
@@ -180,6 +182,17 @@ impl ImportOptions {
             self.left_out.push(field.as_ref().parse().map_err(|word| OptionError::Word { option: "--map", word })?);
         }
         Ok(self)
+    }
+
+    /// The same of this sheet of a workbook.
+    pub fn of_sheet(mut self, name: Option<String>) -> Self {
+        self.sheet = name;
+        self
+    }
+
+    /// The sheet that is to be read.
+    pub(super) fn sheet(&self) -> Option<&str> {
+        self.sheet.as_deref()
     }
 
     /// Whether no column is looked for.

@@ -67,6 +67,8 @@ pub struct ImportWords {
     pub permit_type: Option<String>,
     /// In strftime.
     pub date_format: Option<String>,
+    /// The sheet of a workbook.
+    pub sheet: Option<String>,
     /// Whether new permits are told what is past already, and renewals are confirmed.
     pub catch_up: bool,
     /// Whether good rows are applied although others are wrong.

@@ -176,7 +176,7 @@ async fn options_are_those_of_the_command_and_the_wrong_ones_are_named() {
         assert_eq!(refused.faults(), [(pointer, "not_allowed")]);
         assert!(!refused.text("detail").contains("--"), "{refused:?}");
     }
-    for query in ["?colour=red", "?dry_run=maybe", "?dry_run=true&dry_run=true", "?catch-up=true", "?sheet=1"] {
+    for query in ["?colour=red", "?dry_run=maybe", "?dry_run=true&dry_run=true", "?catch-up=true", "?sheets=1"] {
         let refused = import(&api, query, GOOD).await;
         assert_eq!((refused.status.as_u16(), refused.kind()), (400, "malformed"), "{query}");
     }
@@ -195,7 +195,13 @@ async fn a_file_that_is_refused_as_a_whole_is_a_problem_that_says_why() {
         (b"a,b\n\0,1\n".to_vec(), "binary"),
         (b"permit_number,holder_name\n\xff,1\n".to_vec(), "missing_fields"),
         (format!("{HEADER}\n1,Food,\"Ann,,2028-01-31\n").into_bytes(), "unclosed_quote"),
-        ([HEADER.as_bytes(), b"\n1,Food,Jos\xe9,,2028-01-31\n"].concat(), "not_utf8"),
+        (
+            [HEADER.as_bytes(), "\n1,Food,Zoë Núñez,,2028-01-31\n2,Food,Jos".as_bytes(), b"\xe9,,2028-01-31\n"]
+                .concat(),
+            "not_utf8",
+        ),
+        (b"\xff\xfe\0\xd8a\0".to_vec(), "not_utf16"),
+        (b"PK\x03\x04 and no more".to_vec(), "damaged"),
         (format!("{HEADER}\n1,Food,Ann,,01/02/2028\n").into_bytes(), "ambiguous_dates"),
     ] {
         let refused = import(&api, "", body).await;

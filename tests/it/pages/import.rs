@@ -188,7 +188,7 @@ async fn a_file_is_taken_from_who_may_with_the_proof_before_it_and_not_for_ever(
     assert!(api.office.text("SELECT file_name FROM kept_files").await.is_empty());
 
     let no_csv = sent(&clerk, "x.pdf", "%PDF-1.7 nothing for us").await;
-    clerk.get(&no_csv).await.shows(&["This is a PDF, not a csv file; save it as csv in UTF-8", "Discard the file"]);
+    clerk.get(&no_csv).await.shows(&["This is a PDF, not a table; save it as csv, xlsx or ods", "Discard the file"]);
     api.office.clock.advance(TimeDelta::hours(25));
     let mut again = api.visitor();
     again.sign_in("clerk@office.example", PASSWORD).await;

@@ -15,3 +15,4 @@ pub mod program;
 pub mod records;
 pub mod run_folder;
 pub mod smtp_server;
+pub mod workbook;

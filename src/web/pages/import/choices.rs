@@ -109,6 +109,7 @@ pub fn of_form(form: &Form, looked: &Looked) -> ImportWords {
     let text = |name: &str| Some(form.text(name).to_owned()).filter(|text| !text.is_empty());
     words.permit_type = text("permit_type");
     words.date_format = text("date_format");
+    words.sheet = text("sheet");
     words.catch_up = form.get("catch_up").is_some();
     words.keep_good_rows = form.get("keep_good_rows").is_some();
     words

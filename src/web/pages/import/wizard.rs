@@ -95,6 +95,12 @@ impl FilePage {
         self.words.date_format.as_deref() == Some(format)
     }
 
+    /// Whether this sheet is the one that is read.
+    fn is_sheet(&self, name: &str) -> bool {
+        let read = self.looked.as_ref().and_then(|looked| looked.sheet.as_deref());
+        self.words.sheet.as_deref().or(read) == Some(name)
+    }
+
     /// A format that is chosen and none of the usual ones.
     fn other_format(&self) -> Option<&str> {
         let usual = self.looked.iter().flat_map(|looked| &looked.date_formats);
@@ -106,7 +112,10 @@ impl FilePage {
     fn obstacles(&self) -> Wrongs {
         let missing = self.fields.iter().find(|field| field.is_missing());
         let refusal = self.refusal.clone().map(|refusal| {
-            let place = missing.map_or_else(|| "check".to_owned(), |field| format!("field/{}", field.name));
+            let without_sheet =
+                self.looked.as_ref().is_some_and(|looked| looked.has_sheets() && looked.sheet.is_none());
+            let elsewhere = if without_sheet { "sheet" } else { "check" };
+            let place = missing.map_or_else(|| elsewhere.to_owned(), |field| format!("field/{}", field.name));
             (place, refusal)
         });
         let rejected = self.report.as_ref().filter(|report| report.rejected > 0 && !self.is_ready()).map(|report| {

@@ -63,7 +63,10 @@ pub enum FileFault {
     #[error("the workbook {0}; save the sheet with the permits as csv and import that")]
     TooBig(&'static str),
     /// Several sheets, and none was named.
-    #[error("say with --sheet NAME which sheet is to be read; the sheets are {}", list(names))]
+    #[error(
+        "several sheets have something in them, or the only one is hidden; say with --sheet NAME which is to be read; the sheets are {}",
+        list(names)
+    )]
     SheetNeeded {
         /// The sheets.
         sheets: Vec<SheetSeen>,
@@ -71,7 +74,7 @@ pub enum FileFault {
         names: Vec<String>,
     },
     /// A sheet that the workbook lacks.
-    #[error("the file has no sheet {sheet:?} for --sheet; its sheets are {}", list(sheets))]
+    #[error("the file has no sheet {sheet:?}, which --sheet names; its sheets are {}", list(sheets))]
     NoSuchSheet {
         /// The sheet as it was named.
         sheet: String,

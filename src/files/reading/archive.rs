@@ -34,7 +34,7 @@ impl std::fmt::Debug for Archive {
 impl Archive {
     pub fn open(mut file: File) -> Result<Self, FileFault> {
         refuse_long_lists(&mut file)?;
-        let archive = ZipArchive::new(BufReader::new(file)).map_err(|error| FileFault::damaged(error))?;
+        let archive = ZipArchive::new(BufReader::new(file)).map_err(FileFault::damaged)?;
         Ok(Self(archive))
     }
 

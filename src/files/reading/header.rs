@@ -61,8 +61,11 @@ impl Source {
         if best.above > 0 {
             let first = best.first.join(", ");
             let more = if best.above > best.first.len() { ", …" } else { "" };
-            let rows = if best.above == 1 { "one row stands".to_owned() } else { format!("{} rows stand", best.above) };
-            let detail = format!("{rows} above the header and not read: {first}{more}");
+            let (rows, are) = match best.above {
+                1 => ("one row stands".to_owned(), "is"),
+                several => (format!("{several} rows stand"), "are"),
+            };
+            let detail = format!("{rows} above the header and {are} not read: {first}{more}");
             self.remarks.push(Remark::whole(Reason::RowsAboveHeader, detail));
         }
         Ok(())

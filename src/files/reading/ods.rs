@@ -5,17 +5,19 @@ use std::collections::HashSet;
 use quick_xml::events::{BytesStart, Event};
 
 use super::super::fault::FileFault;
-use super::COLUMNS_MAX;
 use super::archive::{Archive, Part};
 use super::cells::Cells;
 use super::numbers::{self, NumberFormat, Written};
 use super::workbook::{HIDDEN_MAX, MERGED_MAX, Merged, NO_COLUMN, ROWS_MAX, SheetSeen, letters};
 use super::xlsx::write_iso;
 use super::xml::{Xml, attribute, push_text};
+use super::{COLUMNS_MAX, ROW_BYTES_MAX};
 
 const CONTENT: &str = "content.xml";
 /// Most sheets of a workbook.
 const SHEETS_MAX: usize = 1_000;
+/// Longest name of one.
+const NAME_CHARS: usize = 1_000;
 /// Most styles by which sheets can be hidden.
 const STYLES_MAX: usize = 10_000;
 
@@ -43,72 +45,66 @@ fn is_beside(element: &str) -> bool {
     )
 }
 
-/// What is known of a workbook.
-#[derive(Debug)]
-pub(super) struct Ods;
-
-impl Ods {
-    /// Finds the sheets.
-    pub fn open(archive: &mut Archive) -> Result<(Self, Vec<SheetSeen>), FileFault> {
-        let mut xml = archive.stream(CONTENT)?;
-        let (mut sheets, mut style, mut hiding) = (Vec::<SheetSeen>::new(), String::new(), HashSet::new());
-        let (mut tables, mut beside) = (0, 0);
-        loop {
-            match xml.next()? {
-                Event::Start(element) => match element.local_name().as_ref() {
-                    _ if beside > 0 => beside += 1,
-                    "style" => style = attribute(&element, "name").into_owned(),
-                    "table-properties" if attribute(&element, "display") == "false" && hiding.len() < STYLES_MAX => {
-                        hiding.insert(style.clone());
+/// Finds the sheets.
+pub(super) fn sheets(archive: &mut Archive) -> Result<Vec<SheetSeen>, FileFault> {
+    let mut xml = archive.stream(CONTENT)?;
+    let (mut sheets, mut style, mut hiding) = (Vec::<SheetSeen>::new(), String::new(), HashSet::new());
+    let (mut tables, mut beside) = (0, 0);
+    loop {
+        match xml.next()? {
+            Event::Start(element) => match element.local_name().as_ref() {
+                _ if beside > 0 => beside += 1,
+                "style" => style = short(&element, "name"),
+                "table-properties" if attribute(&element, "display") == "false" && hiding.len() < STYLES_MAX => {
+                    hiding.insert(style.clone());
+                }
+                "table" => {
+                    tables += 1;
+                    if tables == 1 {
+                        let hidden = hiding.contains(attribute(&element, "style-name").as_ref());
+                        sheets.push(SheetSeen { name: short(&element, "name"), hidden, empty: true });
                     }
-                    "table" => {
-                        tables += 1;
-                        if tables == 1 {
-                            let hidden = hiding.contains(attribute(&element, "style-name").as_ref());
-                            sheets.push(SheetSeen {
-                                name: attribute(&element, "name").into_owned(),
-                                hidden,
-                                empty: true,
-                            });
-                        }
-                        if sheets.len() > SHEETS_MAX {
-                            return Err(FileFault::TooBig("has more sheets than are read"));
-                        }
+                    if sheets.len() > SHEETS_MAX {
+                        return Err(FileFault::TooBig("has more sheets than are read"));
                     }
-                    // A value has a type or, if nobody calculates, at least a paragraph.
-                    "table-cell" if tables > 0 && !attribute(&element, "value-type").is_empty() => fill(&mut sheets),
-                    "p" if tables > 0 => fill(&mut sheets),
-                    name if is_beside(name) => beside = 1,
-                    _ => {}
-                },
-                Event::End(_) if beside > 0 => beside -= 1,
-                Event::End(element) if element.local_name().as_ref() == "table" => tables -= 1,
-                Event::Eof if sheets.is_empty() => return Err(FileFault::damaged("it has no sheets")),
-                Event::Eof => return Ok((Self, sheets)),
+                }
+                // A value has a type or, if nobody calculates, at least a paragraph.
+                "table-cell" if tables > 0 && !attribute(&element, "value-type").is_empty() => fill(&mut sheets),
+                "p" if tables > 0 => fill(&mut sheets),
+                name if is_beside(name) => beside = 1,
                 _ => {}
-            }
+            },
+            Event::End(_) if beside > 0 => beside -= 1,
+            Event::End(element) if element.local_name().as_ref() == "table" => tables -= 1,
+            Event::Eof if sheets.is_empty() => return Err(FileFault::damaged("it has no sheets")),
+            Event::Eof => return Ok(sheets),
+            _ => {}
         }
     }
+}
 
-    /// All rows of a sheet.
-    #[expect(clippy::unused_self, reason = "like the other format's")]
-    pub fn rows<'f>(&self, archive: &'f mut Archive, sheet: usize) -> Result<OdsRows<'f>, FileFault> {
-        Ok(OdsRows {
-            xml: archive.stream(CONTENT)?,
-            before: sheet,
-            tables: 0,
-            beside: 0,
-            next: 1,
-            again: 0,
-            column: 0,
-            columns: 0,
-            cell: Cell::default(),
-            cells: Cells::default(),
-            hidden_columns: Vec::new(),
-            merged: Vec::new(),
-            ended: false,
-        })
-    }
+/// All rows of a sheet.
+pub(super) fn rows(archive: &mut Archive, sheet: usize) -> Result<OdsRows<'_>, FileFault> {
+    Ok(OdsRows {
+        xml: archive.stream(CONTENT)?,
+        before: sheet,
+        tables: 0,
+        beside: 0,
+        next: 1,
+        again: 0,
+        column: 0,
+        columns: 0,
+        cell: Cell::default(),
+        cells: Cells::default(),
+        hidden_columns: Vec::new(),
+        merged: Vec::new(),
+        ended: false,
+    })
+}
+
+/// A name of which thousands are kept.
+fn short(element: &BytesStart<'_>, name: &str) -> String {
+    attribute(element, name).chars().take(NAME_CHARS).collect()
 }
 
 fn fill(sheets: &mut [SheetSeen]) {
@@ -224,7 +220,7 @@ impl OdsRows<'_> {
                     }
                 }
                 Event::Eof => return Err(FileFault::damaged("a sheet is cut off")),
-                event if self.cell.open && self.beside == 0 => push_text(&event, &mut self.cell.text)?,
+                event if self.cell.is_open() && self.beside == 0 => push_text(&event, &mut self.cell.text)?,
                 _ => {}
             }
         }
@@ -262,19 +258,24 @@ impl Cell {
         }
     }
 
+    /// Whether what comes is of its text. A longer one makes its row too long, whatever is cut from it.
+    fn is_open(&self) -> bool {
+        self.open && self.text.len() <= ROW_BYTES_MAX
+    }
+
     /// Paragraphs, and what stands for white space that XML would not keep.
     fn take_mark(&mut self, name: &str, element: &BytesStart<'_>) {
         match name {
             "p" => {
-                if self.paragraphs > 0 {
+                if self.paragraphs > 0 && self.text.len() <= ROW_BYTES_MAX {
                     self.text.push('\n');
                 }
                 self.paragraphs += 1;
                 self.open = true;
             }
-            "s" if self.open => self.text.extend(std::iter::repeat_n(' ', repeated(element, "c").min(1_000))),
-            "tab" if self.open => self.text.push('\t'),
-            "line-break" if self.open => self.text.push('\n'),
+            "s" if self.is_open() => self.text.extend(std::iter::repeat_n(' ', repeated(element, "c").min(1_000))),
+            "tab" if self.is_open() => self.text.push('\t'),
+            "line-break" if self.is_open() => self.text.push('\n'),
             _ => {}
         }
     }
@@ -295,7 +296,7 @@ impl Cell {
         }
         if self.formula {
             cells.formulas += 1;
-            cells.valueless += u32::from(self.shown.is_empty());
+            cells.valueless += u32::from(self.shown.is_empty() && self.kind != "string");
         }
         if self.shown.is_empty() {
             return Ok(());

@@ -9,7 +9,7 @@ use super::super::remarks::{Reason, Remark};
 use super::FileFormat;
 use super::archive::Archive;
 use super::cells::Cells;
-use super::ods::{Ods, OdsRows};
+use super::ods::{self, OdsRows};
 use super::xlsx::{Xlsx, XlsxRows};
 
 /// A sheet of a workbook.
@@ -35,7 +35,7 @@ pub(super) struct Workbook {
 #[derive(Debug)]
 enum Kind {
     Xlsx(Xlsx),
-    Ods(Ods),
+    Ods,
 }
 
 /// The rows of one sheet.
@@ -55,8 +55,7 @@ impl Workbook {
         const ODS: &str = "application/vnd.oasis.opendocument.spreadsheet";
         let mut archive = Archive::open(file)?;
         let (kind, sheets) = if archive.text("mimetype").is_some_and(|kind| kind.starts_with(ODS)) {
-            let (ods, sheets) = Ods::open(&mut archive)?;
-            (Kind::Ods(ods), sheets)
+            (Kind::Ods, ods::sheets(&mut archive)?)
         } else if archive.has("xl/workbook.bin") {
             return Err(FileFault::OtherFormat("a binary Excel workbook (xlsb)"));
         } else if archive.has("[Content_Types].xml") && archive.has("_rels/.rels") {
@@ -74,7 +73,7 @@ impl Workbook {
     fn prepare(&mut self) -> Result<(), FileFault> {
         match &mut self.kind {
             Kind::Xlsx(xlsx) => xlsx.prepare(&mut self.archive),
-            Kind::Ods(_) => Ok(()),
+            Kind::Ods => Ok(()),
         }
     }
 
@@ -82,14 +81,14 @@ impl Workbook {
     pub fn rows(&mut self) -> Result<SheetRows<'_>, FileFault> {
         Ok(match &mut self.kind {
             Kind::Xlsx(xlsx) => SheetRows::Xlsx(xlsx.rows(&mut self.archive, self.chosen)?),
-            Kind::Ods(ods) => SheetRows::Ods(ods.rows(&mut self.archive, self.chosen)?),
+            Kind::Ods => SheetRows::Ods(ods::rows(&mut self.archive, self.chosen)?),
         })
     }
 
     pub fn format(&self) -> FileFormat {
         match self.kind {
             Kind::Xlsx(_) => FileFormat::Xlsx,
-            Kind::Ods(_) => FileFormat::Ods,
+            Kind::Ods => FileFormat::Ods,
         }
     }
 

@@ -4,6 +4,7 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::QName;
 
 use super::super::fault::FileFault;
+use super::ROW_BYTES_MAX;
 use super::archive::{Archive, Part};
 use super::cells::Cells;
 use super::numbers::{self, Written};
@@ -252,7 +253,10 @@ impl XlsxRows<'_> {
                 },
                 Event::Eof if self.ended => return Ok(false),
                 Event::Eof => return Err(FileFault::damaged("a sheet is cut off")),
-                event if self.cell.open => push_text(&event, &mut self.cell.value)?,
+                // A longer text makes its row too long, whatever is cut from it.
+                event if self.cell.open && self.cell.value.len() <= ROW_BYTES_MAX => {
+                    push_text(&event, &mut self.cell.value)?
+                }
                 _ => {}
             }
         }
@@ -306,7 +310,8 @@ impl Cell {
         from_1904: bool,
     ) -> Result<(), FileFault> {
         cells.formulas += u32::from(self.formula);
-        cells.valueless += u32::from(self.formula && self.value.is_empty());
+        // A formula whose value is an empty text has one.
+        cells.valueless += u32::from(self.formula && self.value.is_empty() && self.kind != Kind::Text);
         let column = self.column;
         self.column += 1;
         if self.value.is_empty() {

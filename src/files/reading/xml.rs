@@ -37,7 +37,6 @@ impl<R: BufRead> Xml<R> {
     }
 
     /// The next event. An element without content gives its end too.
-    #[expect(clippy::should_implement_trait, reason = "an event lends from the buffer, which no iterator can")]
     pub fn next(&mut self) -> Result<Event<'_>, FileFault> {
         self.buffer.clear();
         self.reader.get_mut().event = EVENT_MAX;

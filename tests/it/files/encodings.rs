@@ -98,7 +98,7 @@ fn the_header_is_found_below_titles_and_what_stands_above_is_said() {
     assert_eq!(said.code, Reason::RowsAboveHeader);
     assert_eq!(
         said.detail,
-        "2 rows stand above the header and not read: row 1 \"Licences permits; and more\", \
+        "2 rows stand above the header and are not read: row 1 \"Licences permits; and more\", \
          row 3 \"Printed on 1 May 2026\""
     );
     // The title has more commas than semicolons, and the table only semicolons.

@@ -41,6 +41,15 @@ fn sheets_without_places_with_prefixes_and_with_texts_in_pieces_are_read() {
 }
 
 #[test]
+fn formulas_that_nobody_calculated_are_pointed_out() {
+    let formula = "<x:c><x:f>A1</x:f><x:v></x:v></x:c>".to_owned();
+    let (reading, _) = read_book(&book(&row(&[text("1"), text("Food"), formula, text("2026-05-01")])));
+    assert_eq!(errors(&reading), [(2, "holder_name", Reason::Missing)]);
+    let said = reading.warnings.iter().find(|warning| warning.code == Reason::FormulasWithoutValue).unwrap();
+    assert!(said.detail.starts_with("one formula has no value in the file (row 2)"), "{said}");
+}
+
+#[test]
 fn many_texts_are_found_by_their_numbers_wherever_they_stand() {
     // More than is kept in memory, asked for from the end, from the beginning, and far apart.
     let long = "é".repeat(2_000);
@@ -190,10 +199,11 @@ fn what_unpacks_to_more_than_anybody_needs_is_refused() {
     let shared = xlsx("", "", &format!("<x:si><x:t>{endless}</x:t></x:si>"), &header());
     assert!(matches!(refused(shared), FileFault::TooBig(_)), "one endless shared text");
     let wide: String = (0..40).map(|_| text(&"x".repeat(30_000))).collect();
-    assert!(matches!(
-        refused(book(&format!("<x:row>{wide}</x:row>"))),
-        FileFault::RowTooLong { row: 2 } | FileFault::HeaderOnly
-    ));
+    let wide = xlsx("", "", "", &format!("<x:row>{wide}</x:row>"));
+    assert!(matches!(refused(wide), FileFault::RowTooLong { row: 1 }), "one endless row");
+    let pieces = "<x:t>0123456789abcdef</x:t>".repeat(100_000);
+    let pieces = format!(r#"<x:row><x:c t="inlineStr"><x:is>{pieces}</x:is></x:c></x:row>"#);
+    assert!(matches!(refused(book(&pieces)), FileFault::RowTooLong { row: 2 }), "one text in endless pieces");
     let names: Vec<String> = (0..10_001).map(|i| i.to_string()).collect();
     let parts: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
     assert!(matches!(refused(archive(&parts)), FileFault::TooBig(_)), "very many parts");

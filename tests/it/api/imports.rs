@@ -429,3 +429,42 @@ async fn without_its_database_an_import_is_put_off() {
     assert_eq!((done.status.as_u16(), done.header("idempotency-replayed")), (201, ""));
     api.close().await;
 }
+
+/// A workbook with a sheet of notes and one of permits for each name.
+fn workbook(sheets: &[&str]) -> Vec<u8> {
+    let mut book = rust_xlsxwriter::Workbook::new();
+    for name in sheets {
+        let sheet = book.add_worksheet();
+        sheet.set_name(*name).unwrap();
+        sheet.write_row(0, 0, HEADER.split(',')).unwrap();
+        sheet.write_row(1, 0, ["W-1", "Food", *name, "", "2028-01-31"]).unwrap();
+    }
+    book.save_to_buffer().unwrap()
+}
+
+#[tokio::test]
+async fn workbooks_are_taken_like_csv_and_a_sheet_is_chosen_by_name() {
+    let api = TestApi::open().await;
+    let one = import(&api, "", workbook(&["Permits"])).await;
+    assert_eq!((one.status.as_u16(), &one.body["permits_created"]), (201, &json!(1)), "{one:?}");
+    let guessed = json!({
+        "format": "xlsx", "sheet": "Permits", "encoding": "UTF-8", "delimiter": null,
+        "date_format": "%Y-%m-%d", "header_row": 1,
+    });
+    assert_eq!(one.body["guessed"], guessed);
+    let several = workbook(&["Old", "New"]);
+    for (query, code, part) in [
+        ("", "sheet_needed", "say with sheet NAME which is to be read"),
+        ("?sheet=Newer", "no_such_sheet", "no sheet \"Newer\", which sheet names; its sheets are \"Old\", \"New\""),
+    ] {
+        let refused = import(&api, query, several.clone()).await;
+        assert_eq!((refused.status.as_u16(), refused.faults()), (422, vec![("", code)]), "{refused:?}");
+        assert!(refused.text("detail").contains(part), "{refused:?}");
+    }
+    let chosen = import(&api, "?sheet=New", several).await;
+    assert_eq!((chosen.status.as_u16(), &chosen.body["permits_updated"]), (201, &json!(1)), "{chosen:?}");
+    assert_eq!(api.office.text("SELECT holder_name FROM permits").await, ["New"]);
+    let text = import(&api, "?sheet=New", GOOD).await;
+    assert_eq!((text.status.as_u16(), text.faults()), (422, vec![("", "no_sheets")]), "{text:?}");
+    api.close().await;
+}

@@ -4,6 +4,7 @@ mod crowd;
 mod killed;
 mod notices;
 mod permits;
+mod sheets;
 mod whole;
 
 use std::path::{Path, PathBuf};

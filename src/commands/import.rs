@@ -27,7 +27,7 @@ use crate::{
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one option of the command line")]
 pub struct Arguments {
-    /// The file: csv in UTF-8
+    /// The file: csv, tsv, xlsx or ods
     file: PathBuf,
     /// Take a field from the column with this header
     #[arg(long, value_name = "FIELD=COLUMN")]
@@ -41,6 +41,9 @@ pub struct Arguments {
     /// How dates are written, such as %d.%m.%Y
     #[arg(long, value_name = "FMT")]
     date_format: Option<DateFormat>,
+    /// The sheet of a workbook that has several
+    #[arg(long, value_name = "NAME")]
+    sheet: Option<String>,
     /// Read it as it was saved under this name; what is given besides goes before that
     #[arg(long, value_name = "NAME")]
     mapping: Option<MappingName>,
@@ -72,7 +75,8 @@ impl Arguments {
     pub fn options(&self) -> Result<ImportOptions, OptionError> {
         let (map, status) = (self.map.clone(), self.status.clone());
         let kind = self.permit_type.clone();
-        let options = ImportOptions::new(map, status, kind, self.date_format.clone(), self.keep_good_rows)?;
+        let options = ImportOptions::new(map, status, kind, self.date_format.clone(), self.keep_good_rows)?
+            .of_sheet(self.sheet.clone());
         if self.save_mapping.is_some() && self.mapping.is_none() && options.words() == MappingWords::default() {
             return Err(OptionError::NothingToSave);
         }

@@ -51,4 +51,6 @@ pub struct MappingWords {
     pub permit_type: Option<String>,
     /// In strftime.
     pub date_format: Option<String>,
+    /// The sheet of a workbook.
+    pub sheet: Option<String>,
 }

@@ -40,6 +40,8 @@ pub(super) struct Checker<'c> {
     options: &'c ImportOptions,
     /// Cells of the header.
     width: usize,
+    /// Characters that the encoding of the file does not have.
+    undefined: Option<&'static [char]>,
     rejections: Rejections,
     /// Rejected rows that are kept.
     kept: Kept,
@@ -62,12 +64,19 @@ struct People {
 }
 
 impl<'c> Checker<'c> {
-    pub fn new(mapping: &'c Mapping, dates: &'c ColumnDates, options: &'c ImportOptions, width: usize) -> Self {
+    pub fn new(
+        mapping: &'c Mapping,
+        dates: &'c ColumnDates,
+        options: &'c ImportOptions,
+        width: usize,
+        undefined: Option<&'static [char]>,
+    ) -> Self {
         Self {
             mapping,
             dates,
             options,
             width,
+            undefined,
             rejections: Rejections::default(),
             kept: Kept::default(),
             errors: Remarks::default(),
@@ -83,6 +92,7 @@ impl<'c> Checker<'c> {
     /// The term of a row without errors, or the row.
     pub fn check(&mut self, row: &Row<'_>) -> Checked {
         let term = if self.shape(row) { self.term(row) } else { None };
+        self.error_values(row);
         if let Some(term) = term.filter(|_| self.faults.is_empty()) {
             for mut remark in self.unusable.drain(..) {
                 remark.detail.push_str("; the permit is kept without it");
@@ -111,6 +121,16 @@ impl<'c> Checker<'c> {
             return false;
         }
         for (at, cell) in row.cells().enumerate() {
+            if let Some(sign) = self.undefined.and_then(|undefined| cell.chars().find(|c| undefined.contains(c))) {
+                let detail = format!(
+                    "the byte {:02X} stands for no character in Windows-1252, so the file is written in something \
+                     else; save it as csv in UTF-8",
+                    u32::from(sign)
+                );
+                let column = Some(shorten(self.mapping.header(at)));
+                let (row, value) = (Some(row.number), Some(shorten(cell)));
+                self.faults.push(Remark { row, column, value, code: Reason::UndefinedCharacter, detail });
+            }
             if cell.len() > CELL_CHARS_MAX && cell.chars().count() > CELL_CHARS_MAX {
                 let detail = format!("a cell has at most {CELL_CHARS_MAX} characters");
                 let column = Some(shorten(self.mapping.header(at)));
@@ -119,6 +139,20 @@ impl<'c> Checker<'c> {
             }
         }
         self.faults.is_empty()
+    }
+
+    /// A cell that failed to calculate has that one error: whatever else is said of it follows from that.
+    fn error_values(&mut self, row: &Row<'_>) {
+        for (at, cell) in row.cells().enumerate() {
+            if !cell.starts_with(['#', 'E']) || !values::is_error_value(cell) || !self.mapping.reads(at) {
+                continue;
+            }
+            let column = Some(shorten(self.mapping.header(at)));
+            self.faults.retain(|fault| fault.column != column);
+            let detail = "the cell failed to calculate in the spreadsheet; put the value there".to_owned();
+            let (row, value) = (Some(row.number), Some(shorten(cell)));
+            self.faults.push(Remark { row, column, value, code: Reason::ErrorValue, detail });
+        }
     }
 
     fn term(&mut self, row: &Row<'_>) -> Option<TermRow> {
@@ -214,12 +248,17 @@ impl<'c> Checker<'c> {
     }
 
     fn date(&mut self, row: &Row<'_>, field: Field) -> Option<NaiveDate> {
-        let (code, detail) = match self.dates.parse(field, self.mapping.cell(row, field)) {
+        let is_day = self.mapping.is_day(row, field);
+        let (code, detail) = match self.dates.parse(field, self.mapping.cell(row, field), is_day) {
             Ok(date) => return date,
             Err(DateFault::NoDate) => {
                 let format = self.dates.format(field);
                 (Reason::InvalidDate, format!("no such date; this column is read as {format}"))
             }
+            Err(DateFault::DayNumber) => (
+                Reason::InvalidDate,
+                "a bare number is no date; format the column as dates in the spreadsheet".to_owned(),
+            ),
             Err(DateFault::Time) => (
                 Reason::TimeInDate,
                 "a permit date is a day and has no time other than midnight, nor a zone".to_owned(),
@@ -327,10 +366,10 @@ impl<'c> Checker<'c> {
         Remark { row: Some(row.number), column, value, code, detail }
     }
 
-    /// The account of a file of `rows` rows.
-    pub fn finish(self, rows: u64, guessed: Guessed) -> Reading {
-        let whole = |code, detail| Remark { row: None, column: None, value: None, code, detail };
-        let mut warnings: Vec<Remark> = self.mapping.unused().into_iter().collect();
+    /// The account of a file of `rows` rows, about which as a whole `remarks` are to be made.
+    pub fn finish(self, rows: u64, guessed: Guessed, remarks: Vec<Remark>) -> Reading {
+        let whole = Remark::whole;
+        let mut warnings: Vec<Remark> = remarks.into_iter().chain(self.mapping.unused()).collect();
         if self.without_status > 0 {
             let detail =
                 format!("{} rows have no status; new permits among them are taken as active", self.without_status);

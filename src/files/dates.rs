@@ -7,14 +7,15 @@
 
 use std::str::FromStr;
 
-use chrono::NaiveDate;
 use chrono::format::{Item, Parsed, StrftimeItems};
+use chrono::{Datelike, NaiveDate};
 
 use super::fault::FileFault;
 use super::fields::Field;
 use super::mapping::Mapping;
 use super::options::OptionError;
 use super::reading::Row;
+use super::remarks::{Reason, Remark, shorten};
 use super::values::is_no_value;
 use crate::domain::calendar::is_in_use;
 
@@ -159,6 +160,8 @@ pub(super) enum DateFault {
     NoDate,
     /// A time of day other than midnight.
     Time,
+    /// What a spreadsheet counts days by, in a cell that is not formatted as a day.
+    DayNumber,
 }
 
 /// The date alone of a value that may carry midnight, as databases write it. A zone is refused with any time: the
@@ -179,6 +182,12 @@ fn without_midnight(value: &str) -> Result<&str, DateFault> {
     if midnight && !day.is_empty() { Ok(day) } else { Err(DateFault::Time) }
 }
 
+/// Whether it looks like the number of a day from 1927 to 2173, as spreadsheets count them.
+fn is_day_number(value: &str) -> bool {
+    let whole = value.split('.').next().unwrap_or_default();
+    whole.len() == 5 && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && whole >= "10000"
+}
+
 /// What the values of one column say.
 #[derive(Debug, Default)]
 struct ColumnVotes {
@@ -188,13 +197,18 @@ struct ColumnVotes {
     only: [u64; GUESSES.len()],
     /// A value that means one day by a format and another by its rival.
     example: Option<String>,
+    /// Cells that hold a day by their format, and how many of them could be none with day and month swapped.
+    days: u64,
+    days_beyond_12: u64,
 }
 
 impl ColumnVotes {
-    fn count(&mut self, value: &str) {
+    fn count(&mut self, value: &str, is_day: bool) {
         let Ok(value) = without_midnight(value) else { return };
-        if parse_guess(ISO, value).is_some() {
+        if let Some(date) = parse_guess(ISO, value) {
             self.fit[ISO] += 1;
+            self.days += u64::from(is_day);
+            self.days_beyond_12 += u64::from(is_day && date.day() > 12);
             return;
         }
         for guess in 1..GUESSES.len() {
@@ -237,6 +251,16 @@ impl ColumnVotes {
     }
 }
 
+impl ColumnVotes {
+    /// A program that reads days where months stand takes `12/01/2026` for 1 December and leaves `31/12/2026` as it is:
+    /// then all its days could be months, and no text could be two days.
+    fn look_swapped(&self, guess: Option<usize>) -> bool {
+        const FEW: u64 = 5;
+        let has_rival = guess.is_some_and(|guess| rival(guess).is_some() && self.only[guess] > 0);
+        has_rival && self.example.is_none() && self.days >= FEW && self.days_beyond_12 == 0
+    }
+}
+
 enum Undecided {
     Ambiguous { column: String, formats: [&'static str; 2] },
     Mixed(FileFault),
@@ -255,14 +279,15 @@ impl<'m> Votes<'m> {
 
     pub fn count(&mut self, row: &Row<'_>) {
         for (votes, field) in self.columns.iter_mut().zip(Field::DATES) {
-            votes.count(self.mapping.cell(row, field));
+            votes.count(self.mapping.cell(row, field), self.mapping.is_day(row, field));
         }
     }
 
     /// Decides every column; all ambiguous ones are named at once.
     pub fn decide(self, given: Option<&DateFormat>) -> Result<ColumnDates, FileFault> {
         if let Some(format) = given {
-            return Ok(ColumnDates { given: Some(format.clone()), guessed: [None; Field::DATES.len()] });
+            let (guessed, swapped) = ([None; Field::DATES.len()], [false; Field::DATES.len()]);
+            return Ok(ColumnDates { given: Some(format.clone()), guessed, swapped });
         }
         let mut guessed = [None; Field::DATES.len()];
         let (mut ambiguous, mut both) = (Vec::new(), [""; 2]);
@@ -277,7 +302,8 @@ impl<'m> Votes<'m> {
             }
         }
         if ambiguous.is_empty() {
-            Ok(ColumnDates { given: None, guessed })
+            let swapped = std::array::from_fn(|at| self.columns[at].look_swapped(guessed[at]));
+            Ok(ColumnDates { given: None, guessed, swapped })
         } else {
             Err(FileFault::AmbiguousDates { columns: ambiguous, formats: both })
         }
@@ -290,27 +316,48 @@ pub(super) struct ColumnDates {
     given: Option<DateFormat>,
     /// By [`Field::DATES`].
     guessed: [Option<usize>; Field::DATES.len()],
+    /// By the same: whether some program seems to have read days as months.
+    swapped: [bool; Field::DATES.len()],
 }
 
 impl ColumnDates {
+    /// Warnings about columns in which day and month may be swapped.
+    pub fn doubts(&self, mapping: &Mapping) -> Vec<Remark> {
+        let columns = Field::DATES.into_iter().zip(self.swapped).filter(|(_, swapped)| *swapped);
+        let detail = |column: &str| {
+            format!(
+                "every cell of {} that is formatted as a date could also be one with day and month swapped, and every \
+                 date that stands there as text could not; the program that made the file may have swapped them: \
+                 compare a few with the originals",
+                shorten(column)
+            )
+        };
+        columns
+            .filter_map(|(field, _)| mapping.column(field))
+            .map(|column| Remark::whole(Reason::DatesSwapped, detail(column)))
+            .collect()
+    }
+
     fn guess(&self, field: Field) -> Option<usize> {
         Field::DATES.iter().position(|&date| date == field).and_then(|at| self.guessed[at])
     }
 
     /// The date of a cell; none where the cell is empty or says that there is none.
-    pub fn parse(&self, field: Field, cell: &str) -> Result<Option<NaiveDate>, DateFault> {
+    /// `is_day` says that its text is a day as `YYYY-MM-DD`, whatever the others of its column are.
+    pub fn parse(&self, field: Field, cell: &str, is_day: bool) -> Result<Option<NaiveDate>, DateFault> {
         if is_no_value(cell) {
             return Ok(None);
         }
         let value = without_midnight(cell)?;
         let date = match &self.given {
+            _ if is_day => parse_guess(ISO, value),
             Some(format) => {
                 let by_iso = || format.iso_too.then(|| parse_guess(ISO, value)).flatten();
                 format.parse(value).filter(|date| is_in_use(*date)).or_else(by_iso)
             }
             None => parse_guess(ISO, value).or_else(|| self.guess(field).and_then(|guess| parse_guess(guess, value))),
         };
-        date.map(Some).ok_or(DateFault::NoDate)
+        date.map(Some).ok_or(if is_day_number(value) { DateFault::DayNumber } else { DateFault::NoDate })
     }
 
     /// The format in which the column of `field` is read.

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use super::fields::Field;
-use super::reading::{COLUMNS_MAX, ROW_BYTES_MAX};
+use super::reading::{COLUMNS_MAX, ROW_BYTES_MAX, SheetSeen};
 use super::remarks::shorten;
+use crate::domain::text::one_line;
 
 /// A file that is refused as a whole, by name.
 #[derive(Debug, thiserror::Error)]
@@ -41,17 +42,48 @@ pub enum FileFault {
     #[error("the file has a header and no rows below it")]
     HeaderOnly,
     /// Bytes of a known other format.
-    #[error("this is {0}, not a csv file; save it as csv in UTF-8 and import that")]
+    #[error("this is {0}, not a table; save it as csv, xlsx or ods and import that")]
     OtherFormat(&'static str),
     /// Bytes that no text has.
-    #[error("the file contains NUL bytes, so it is not csv in UTF-8; save it as csv in UTF-8 and import that")]
+    #[error("the file contains NUL bytes, so it is no text; save it as csv, xlsx or ods and import that")]
     Binary,
-    /// Text in some other encoding.
-    #[error("row {row} is not UTF-8; save the file as csv in UTF-8 and import that")]
+    /// Text that is UTF-8 elsewhere.
+    #[error("row {row} is not UTF-8, as the rest of the file is; save the file as csv in UTF-8 and import that")]
     NotUtf8 {
         /// Row of the file, the header being row 1.
         row: u64,
     },
+    /// Text that begins as UTF-16 does.
+    #[error("the file is UTF-16 at its beginning and not all through; save it as csv in UTF-8 and import that")]
+    NotUtf16,
+    /// A workbook that is none.
+    #[error("the workbook is damaged or protected by a password ({0}); open it, save it anew, and import that")]
+    Damaged(String),
+    /// A workbook that claims more than anybody's permits need.
+    #[error("the workbook {0}; save the sheet with the permits as csv and import that")]
+    TooBig(&'static str),
+    /// Several sheets, and none was named.
+    #[error(
+        "several sheets have something in them, or the only one is hidden; say with --sheet NAME which is to be read; the sheets are {}",
+        list(names)
+    )]
+    SheetNeeded {
+        /// The sheets.
+        sheets: Vec<SheetSeen>,
+        /// Their names in words.
+        names: Vec<String>,
+    },
+    /// A sheet that the workbook lacks.
+    #[error("the file has no sheet {sheet:?}, which --sheet names; its sheets are {}", list(sheets))]
+    NoSuchSheet {
+        /// The sheet as it was named.
+        sheet: String,
+        /// Those of the file.
+        sheets: Vec<String>,
+    },
+    /// A sheet of a text file.
+    #[error("a text file has no sheets; leave out --sheet")]
+    NoSheets,
     /// More columns than anybody's permits have.
     #[error("the file has {0} columns; at most {COLUMNS_MAX} are read")]
     TooManyColumns(usize),
@@ -126,6 +158,11 @@ pub enum FileFault {
 }
 
 impl FileFault {
+    /// A damaged workbook; what its parts or its archive say of it, in one short line.
+    pub(super) fn damaged(why: impl std::fmt::Display) -> Self {
+        Self::Damaged(shorten(&one_line(&why.to_string())))
+    }
+
     /// What is wrong with the content, for programs; none when it could not be read at all.
     pub fn code(&self) -> Option<&'static str> {
         Some(match self {
@@ -135,6 +172,12 @@ impl FileFault {
             Self::OtherFormat(_) => "other_format",
             Self::Binary => "binary",
             Self::NotUtf8 { .. } => "not_utf8",
+            Self::NotUtf16 => "not_utf16",
+            Self::Damaged(_) => "damaged",
+            Self::TooBig(_) => "too_big",
+            Self::SheetNeeded { .. } => "sheet_needed",
+            Self::NoSuchSheet { .. } => "no_such_sheet",
+            Self::NoSheets => "no_sheets",
             Self::TooManyColumns(_) => "too_many_columns",
             Self::RowTooLong { .. } => "row_too_long",
             Self::UnclosedQuote { .. } => "unclosed_quote",

@@ -13,7 +13,8 @@ use super::formula::unguard;
 use super::mapping::Mapping;
 use super::options::ImportOptions;
 use super::probe::Delimiter;
-use super::reading::{Row, Source};
+use super::reading::encoding::Encoding;
+use super::reading::{FileFormat, Row, SheetSeen, Source};
 use super::remarks::shorten;
 use super::values::{self, is_no_value, squash};
 use crate::domain::permit::PermitStatus;
@@ -28,10 +29,16 @@ const WORDS: usize = 100;
 /// What a file looks like.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Look {
+    /// What kind of file it is; none while it is not known which sheet is to be read.
+    pub format: Option<FileFormat>,
+    /// The sheet that is read.
+    pub sheet: Option<String>,
+    /// The sheets of the file.
+    pub sheets: Vec<SheetSeen>,
     /// Encoding of the text.
     pub encoding: &'static str,
-    /// What stands between two cells.
-    pub delimiter: Delimiter,
+    /// What stands between two cells of a text file.
+    pub delimiter: Option<Delimiter>,
     /// Which row of the file the header is.
     pub header_row: u64,
     /// In the order of the file.
@@ -91,9 +98,13 @@ pub fn look(file: Input, options: &ImportOptions) -> Result<Look, ReadError> {
 }
 
 fn look_into(file: Input, options: &ImportOptions) -> Result<Look, FileFault> {
-    let mut source = match file {
-        Input::Path(path) => Source::open(&path)?,
-        Input::Open(file, path) => Source::of(file, &path)?,
+    let source = match file {
+        Input::Path(path) => Source::open(&path, options),
+        Input::Open(file, path) => Source::of(file, &path, options),
+    };
+    let mut source = match source {
+        Err(FileFault::SheetNeeded { sheets, .. }) => return Ok(Look::without_sheet(sheets)),
+        source => source?,
     };
     let (mapping, _) = Mapping::find(source.header(), options);
     let header = source.header().iter();
@@ -116,8 +127,12 @@ fn look_into(file: Input, options: &ImportOptions) -> Result<Look, FileFault> {
     }
     let needed: Vec<Field> = Mapping::needed(options).collect();
     let of = |&field: &Field| FieldSeen { field, needed: needed.contains(&field), columns: mapping.places_of(field) };
+    drop(rows);
     Ok(Look {
-        encoding: source.encoding(),
+        format: Some(source.format()),
+        sheet: source.sheet().map(str::to_owned),
+        sheets: source.sheets().to_vec(),
+        encoding: source.encoding().as_str(),
         delimiter: source.delimiter(),
         header_row: source.header_row(),
         columns,
@@ -125,6 +140,24 @@ fn look_into(file: Input, options: &ImportOptions) -> Result<Look, FileFault> {
         statuses: words.list(options),
         date_formats: dates::usual().map(|(format, example)| FormatSeen { format, example }).collect(),
     })
+}
+
+impl Look {
+    /// What can be told of a workbook before somebody says which of its sheets is meant.
+    fn without_sheet(sheets: Vec<SheetSeen>) -> Self {
+        Self {
+            format: None,
+            sheet: None,
+            sheets,
+            encoding: Encoding::Utf8.as_str(),
+            delimiter: None,
+            header_row: 0,
+            columns: Vec::new(),
+            fields: Vec::new(),
+            statuses: Vec::new(),
+            date_formats: Vec::new(),
+        }
+    }
 }
 
 fn take_samples(columns: &mut [Column], row: &Row<'_>) {

@@ -48,6 +48,13 @@ impl Mapping {
         }
     }
 
+    /// Whether a row names all that is needed, if it is the header; and how many fields it names.
+    pub fn understands(row: &[String], options: &ImportOptions) -> (bool, usize) {
+        let (mapping, fault) = Self::find(row, options);
+        let whole = fault.is_none() && Self::needed(options).all(|field| mapping.has(field));
+        (whole, mapping.places.iter().flatten().count())
+    }
+
     /// The fields without which there is no permit.
     pub fn needed(options: &ImportOptions) -> impl Iterator<Item = Field> {
         let given = options.permit_type().is_some();
@@ -146,6 +153,16 @@ impl Mapping {
     /// The cell of `field` as it is meant; empty when the file has no such column.
     pub fn cell<'r>(&self, row: &Row<'r>, field: Field) -> &'r str {
         self.place(field).map_or("", |at| unguard(row.cell(at)))
+    }
+
+    /// Whether the cell of `field` holds a day by its format.
+    pub fn is_day(&self, row: &Row<'_>, field: Field) -> bool {
+        self.place(field).is_some_and(|at| row.is_day(at))
+    }
+
+    /// Whether anything is read from the column at `at`.
+    pub fn reads(&self, at: usize) -> bool {
+        self.takes(at)
     }
 
     /// The header of the column of `field`.

@@ -44,6 +44,7 @@ pub use fields::Field;
 pub use mapping::MappedColumn;
 pub use options::{ColumnChoice, ImportOptions, OptionError, StatusChoice};
 pub use probe::Delimiter;
+pub use reading::{FileFormat, SheetSeen};
 pub use rejected::REJECTED_KEPT;
 pub use remarks::{REMARKS_KEPT, Reason, Remark, SHOWN_CHARS};
 pub use report::{Guessed, ImportReport, MissingPermits, SKIPPED_ARCHIVED, SKIPPED_EARLIER, WouldMail};
@@ -53,6 +54,7 @@ use checks::{Checked, Checker};
 use dates::ColumnDates;
 use mapping::Mapping;
 use reading::Source;
+use reading::encoding::{Encoding, UNDEFINED};
 
 use crate::store::imports::FileLayout;
 
@@ -112,7 +114,7 @@ impl Input {
     fn prepare(self, options: &ImportOptions) -> Result<Prepared<'_>, ReadError> {
         match self {
             Self::Path(path) => prepare(&path, options),
-            Self::Open(file, path) => prepare_source(Source::of(file, &path), &path, options),
+            Self::Open(file, path) => prepare_source(Source::of(file, &path, options), &path, options),
         }
     }
 }
@@ -121,7 +123,7 @@ impl Input {
 ///
 /// A path that cannot be read twice (a pipe) is first copied to an unnamed temporary file.
 pub fn prepare<'o>(path: &Path, options: &'o ImportOptions) -> Result<Prepared<'o>, ReadError> {
-    prepare_source(Source::open(path), path, options)
+    prepare_source(Source::open(path, options), path, options)
 }
 
 fn prepare_source<'o>(
@@ -164,9 +166,10 @@ impl Prepared<'_> {
         self.rows
     }
 
-    /// How the file is laid out.
+    /// How the file is laid out, and its rejected rows are written: those of sheets with commas.
     fn layout(&self) -> FileLayout {
-        FileLayout { delimiter: self.source.delimiter().byte().into(), header: self.source.header().to_vec() }
+        let delimiter = self.source.delimiter().unwrap_or(Delimiter::Comma);
+        FileLayout { delimiter: delimiter.byte().into(), header: self.source.header().to_vec() }
     }
 
     /// Checks every row and hands the good ones to `each`, in the order of the file. An error of `each` ends the
@@ -183,23 +186,30 @@ impl Prepared<'_> {
         let file = self.source.path().to_owned();
         let named = |fault| E::from(ReadError::new(&file, fault));
         let guessed = Guessed {
-            encoding: self.source.encoding().to_owned(),
+            format: self.source.format(),
+            sheet: self.source.sheet().map(str::to_owned),
+            encoding: self.source.encoding().as_str().to_owned(),
             delimiter: self.source.delimiter(),
             date_format: self.dates.summary(&self.mapping),
             header_row: self.source.header_row(),
         };
         let width = self.source.header().len();
-        let mut checker = Checker::new(&self.mapping, &self.dates, self.options, width);
+        let undefined = (self.source.encoding() == Encoding::Windows1252).then_some(UNDEFINED);
+        let mut remarks = self.source.remarks().to_vec();
+        let mut checker = Checker::new(&self.mapping, &self.dates, self.options, width, undefined);
         let mut count = 0;
         let mut rows = self.source.rows().map_err(named)?;
         while let Some(row) = rows.next_row().map_err(named)? {
             count += 1;
             each(checker.check(&row))?;
         }
+        remarks.extend(rows.remarks());
+        remarks.extend(self.dates.doubts(&self.mapping));
+        drop(rows);
         if count != self.rows || self.source.changed().map_err(named)? {
             return Err(named(FileFault::Changed));
         }
-        Ok(checker.finish(count, guessed))
+        Ok(checker.finish(count, guessed, remarks))
     }
 }
 

@@ -129,6 +129,7 @@ pub struct ImportOptions {
     keep_good_rows: bool,
     /// The name of a saved mapping that was used, and the columns that it chose.
     saved: Option<(String, Vec<ColumnChoice>)>,
+    sheet: Option<String>,
 }
 
 impl ImportOptions {
@@ -160,13 +161,15 @@ impl ImportOptions {
                 return Err(OptionError::TwoTypes);
             }
         }
-        Ok(Self { map, left_out: Vec::new(), status: words, permit_type, date_format, keep_good_rows, saved: None })
+        let (left_out, saved, sheet) = (Vec::new(), None, None);
+        Ok(Self { map, left_out, status: words, permit_type, date_format, keep_good_rows, saved, sheet })
     }
 
     /// Options that were saved in these words.
     pub(super) fn of_words(words: &MappingWords) -> Result<Self, OptionError> {
-        let MappingWords { map, leave_out, status, permit_type, date_format } = words;
-        Self::parse(map, status, permit_type.as_deref(), date_format.as_deref(), false)?.leaving_out(leave_out)
+        let MappingWords { map, leave_out, status, permit_type, date_format, sheet } = words;
+        let options = Self::parse(map, status, permit_type.as_deref(), date_format.as_deref(), false)?;
+        options.of_sheet(sheet.clone()).leaving_out(leave_out)
     }
 
     /// What they say about reading a file, in words.
@@ -177,6 +180,7 @@ impl ImportOptions {
             status: self.status.values().map(|choice| format!("{}={}", choice.from, choice.to)).collect(),
             permit_type: self.permit_type.clone(),
             date_format: self.date_format.as_ref().map(DateFormat::to_string),
+            sheet: self.sheet.clone(),
         }
     }
 
@@ -199,6 +203,7 @@ impl ImportOptions {
             self.status.entry(word).or_insert(choice);
         }
         self.date_format = self.date_format.or(saved.date_format);
+        self.sheet = self.sheet.or(saved.sheet);
         self
     }
 
@@ -231,6 +236,17 @@ impl ImportOptions {
             self.left_out.push(field.as_ref().parse().map_err(|word| OptionError::Word { option: "--map", word })?);
         }
         Ok(self)
+    }
+
+    /// The same of this sheet of a workbook.
+    pub fn of_sheet(mut self, name: Option<String>) -> Self {
+        self.sheet = name;
+        self
+    }
+
+    /// The sheet that is to be read.
+    pub(super) fn sheet(&self) -> Option<&str> {
+        self.sheet.as_deref()
     }
 
     /// Whether no column is looked for.

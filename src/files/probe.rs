@@ -29,16 +29,11 @@ impl Delimiter {
     }
 }
 
-/// The mark that some programs put before UTF-8.
-pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
-
 /// Beginnings of files that people take for csv, or rename to it.
 const OTHERS: &[(&[u8], &str)] = &[
     (b"%PDF", "a PDF"),
     (b"\x1F\x8B", "a gzip archive"),
-    (b"\xD0\xCF\x11\xE0", "an old Excel workbook (xls)"),
-    (b"\xFF\xFE", "text in UTF-16"),
-    (b"\xFE\xFF", "text in UTF-16"),
+    (b"\xD0\xCF\x11\xE0", "an old Excel workbook (xls), or one that is protected by a password"),
     (b"{\\rtf", "an RTF document"),
     (b"<?xml", "an XML document"),
     (b"<!DOCTYPE", "a web page"),
@@ -53,25 +48,16 @@ const OTHERS: &[(&[u8], &str)] = &[
 
 /// Refuses what is plainly something else than text in cells.
 pub(super) fn refuse_other_formats(head: &[u8]) -> Result<(), FileFault> {
-    if head.starts_with(b"PK\x03\x04") {
-        return Err(FileFault::OtherFormat(kind_of_zip(head)));
-    }
-    let text = head.trim_ascii_start();
+    let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
     match OTHERS.iter().find(|(magic, _)| head.starts_with(magic) || text.starts_with(magic)) {
         Some((_, name)) => Err(FileFault::OtherFormat(name)),
         None => Ok(()),
     }
 }
 
-fn kind_of_zip(head: &[u8]) -> &'static str {
-    let holds = |needle: &[u8]| head.windows(needle.len()).any(|window| window == needle);
-    if holds(b"opendocument.spreadsheet") {
-        "an OpenDocument workbook (ods)"
-    } else if holds(b"xl/") {
-        "an Excel workbook (xlsx)"
-    } else {
-        "a zip archive"
-    }
+/// Whether it is a zip archive, as xlsx and ods are.
+pub(super) fn is_zip(head: &[u8]) -> bool {
+    head.starts_with(b"PK\x03\x04")
 }
 
 /// The delimiter of the first line that is not blank: the one that stands in it most often outside quotes; a comma

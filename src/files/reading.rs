@@ -1,18 +1,39 @@
-//! Rows of text out of a csv file in UTF-8, one at a time, numbered as a spreadsheet shows them.
+//! Rows of text out of a file, one at a time, numbered as a spreadsheet shows them: of a text file (`text`), or of one
+//! sheet of a workbook (`workbook`, and by their formats `xlsx` and `ods`). Whatever wrote it, the rest sees [`Row`]s.
 //!
-//! Blank lines, and lines of nothing but delimiters, are no rows of the table but count as rows of the file. The
-//! `csv` crate drops blank lines without a trace, so its core is driven here by hand; that also bounds a row.
-//! Another kind of file joins by giving the same [`Row`]s.
+//! Blank rows are no rows of the table but count as rows of the file. What stands above the header (`header`) is
+//! reported and not read. Workbooks are read as streams, and everything about them has a limit (`archive`, `xml`), so
+//! that memory does not grow with what a file claims.
+
+mod archive;
+mod cells;
+pub(super) mod encoding;
+mod header;
+mod notes;
+mod numbers;
+mod ods;
+mod strings;
+mod styles;
+mod text;
+mod workbook;
+mod xlsx;
+mod xml;
 
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use csv_core::ReadRecordResult;
-
 use super::fault::FileFault;
-use super::probe::{self, BOM, Delimiter};
-use crate::domain::text::one_line;
+use super::options::ImportOptions;
+use super::probe::{self, Delimiter};
+use super::remarks::Remark;
+use crate::domain::words;
+use encoding::Encoding;
+use notes::Notes;
+use text::{TextFile, TextRows};
+use workbook::{SheetRows, Workbook};
+
+pub use workbook::SheetSeen;
 
 /// Longest row, in bytes.
 pub const ROW_BYTES_MAX: usize = 1 << 20;
@@ -21,7 +42,17 @@ pub const CELL_CHARS_MAX: usize = 10_000;
 /// Most columns of a header.
 pub const COLUMNS_MAX: usize = 1_000;
 
-const BUFFER: usize = 128 << 10;
+words! {
+    /// What kind of file it is.
+    "format" FileFormat {
+        /// Text, its cells apart by a delimiter.
+        Csv = "csv",
+        /// A workbook of Excel.
+        Xlsx = "xlsx",
+        /// A workbook of OpenDocument.
+        Ods = "ods",
+    }
+}
 
 /// One row of a file.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +61,8 @@ pub struct Row<'r> {
     pub number: u64,
     text: &'r str,
     ends: &'r [usize],
+    /// Positions of the cells that hold a day by their format, and so need no guess.
+    days: &'r [usize],
 }
 
 impl<'r> Row<'r> {
@@ -51,28 +84,41 @@ impl<'r> Row<'r> {
         let row = *self;
         (0..row.len()).map(move |index| row.cell(index))
     }
+
+    /// Whether the cell holds a day by its format; then its text is the day as `YYYY-MM-DD`.
+    pub fn is_day(&self, index: usize) -> bool {
+        self.days.contains(&index)
+    }
 }
 
-/// A csv file that can be read from the top any number of times.
+/// A file that can be read from the top any number of times.
 #[derive(Debug)]
 pub struct Source {
     path: PathBuf,
-    file: File,
+    /// The same file as the one that is read; for what the system says about it.
+    handle: File,
     opened: Metadata,
-    delimiter: Delimiter,
-    separator_line: bool,
+    body: Body,
     header: Vec<String>,
     header_row: u64,
+    /// Remarks about the file as a whole that its beginning gives rise to.
+    remarks: Vec<Remark>,
+}
+
+#[derive(Debug)]
+enum Body {
+    Text(TextFile),
+    Workbook(Box<Workbook>),
 }
 
 impl Source {
-    /// Opens `path`, refuses what is not csv, guesses the delimiter and reads the header.
-    pub fn open(path: &Path) -> Result<Self, FileFault> {
-        Self::of(File::open(path).map_err(io_fault)?, path)
+    /// Opens `path`, guesses what it is and how it is laid out, and finds the header.
+    pub fn open(path: &Path, options: &ImportOptions) -> Result<Self, FileFault> {
+        Self::of(File::open(path).map_err(io_fault)?, path, options)
     }
 
     /// The same of a file that is open; `path` is what it is called.
-    pub fn of(mut file: File, path: &Path) -> Result<Self, FileFault> {
+    pub fn of(mut file: File, path: &Path, options: &ImportOptions) -> Result<Self, FileFault> {
         let mut opened = file.metadata().map_err(io_fault)?;
         if opened.is_dir() {
             return Err(FileFault::Folder);
@@ -81,51 +127,49 @@ impl Source {
             file = spooled(file).map_err(FileFault::Io)?;
             opened = file.metadata().map_err(FileFault::Io)?;
         }
-        file.seek(SeekFrom::Start(0)).map_err(io_fault)?;
-        let mut head = Vec::with_capacity(BUFFER);
-        (&file).take(BUFFER as u64).read_to_end(&mut head).map_err(io_fault)?;
+        let handle = file.try_clone().map_err(FileFault::Io)?;
+        let head = head_of(&file).map_err(io_fault)?;
         probe::refuse_other_formats(&head)?;
-        let text = head.strip_prefix(BOM).unwrap_or(&head);
-        let (delimiter, separator_line) = probe::guess_delimiter(text);
-        let mut source =
-            Self { path: path.to_owned(), file, opened, delimiter, separator_line, header: Vec::new(), header_row: 0 };
-        source.read_header()?;
+        let body = if probe::is_zip(&head) {
+            Body::Workbook(Box::new(Workbook::open(file, options.sheet())?))
+        } else if options.sheet().is_some() {
+            return Err(FileFault::NoSheets);
+        } else {
+            Body::Text(TextFile::open(file, &head)?)
+        };
+        let remarks = match &body {
+            Body::Text(_) => Vec::new(),
+            Body::Workbook(workbook) => workbook.remark().into_iter().collect(),
+        };
+        let (path, header) = (path.to_owned(), Vec::new());
+        let mut source = Self { path, handle, opened, body, header, header_row: 0, remarks };
+        source.find_header(options)?;
         Ok(source)
-    }
-
-    fn read_header(&mut self) -> Result<(), FileFault> {
-        let mut rows = self.all_rows()?;
-        let header = rows.next_row()?.ok_or(FileFault::Empty)?;
-        if header.len() > COLUMNS_MAX {
-            return Err(FileFault::TooManyColumns(header.len()));
-        }
-        let names = header.cells().map(one_line).collect();
-        let number = header.number;
-        self.header = names;
-        self.header_row = number;
-        Ok(())
     }
 
     /// The rows below the header, from the first.
     pub fn rows(&mut self) -> Result<Rows<'_>, FileFault> {
+        let (header_row, width) = (self.header_row, self.header.len());
         let mut rows = self.all_rows()?;
-        rows.next_row()?;
+        rows.below = header_row;
+        if let RowsOf::Sheet(sheet) = &mut rows.rows {
+            sheet.set_width(width);
+        }
         Ok(rows)
     }
 
     /// All rows with the header, from the first.
     fn all_rows(&mut self) -> Result<Rows<'_>, FileFault> {
-        self.file.seek(SeekFrom::Start(0)).map_err(FileFault::Io)?;
-        let mut rows = Rows::new(&self.file, self.delimiter)?;
-        if self.separator_line {
-            rows.next_row()?;
-        }
-        Ok(rows)
+        let rows = match &mut self.body {
+            Body::Text(text) => RowsOf::Text(text.rows()?),
+            Body::Workbook(workbook) => RowsOf::Sheet(workbook.rows()?),
+        };
+        Ok(Rows { rows, below: 0, notes: Notes::default() })
     }
 
     /// Whether somebody wrote to the file since it was opened.
     pub fn changed(&self) -> Result<bool, FileFault> {
-        let now = self.file.metadata().map_err(FileFault::Io)?;
+        let now = self.handle.metadata().map_err(FileFault::Io)?;
         Ok(now.len() != self.opened.len() || now.modified().ok() != self.opened.modified().ok())
     }
 
@@ -139,14 +183,49 @@ impl Source {
         self.header_row
     }
 
-    /// What stands between two cells.
-    pub fn delimiter(&self) -> Delimiter {
-        self.delimiter
+    /// What kind of file it is.
+    pub fn format(&self) -> FileFormat {
+        match &self.body {
+            Body::Text(_) => FileFormat::Csv,
+            Body::Workbook(workbook) => workbook.format(),
+        }
     }
 
-    /// The encoding of the text.
-    pub fn encoding(&self) -> &'static str {
-        "UTF-8"
+    /// The sheet that is read.
+    pub fn sheet(&self) -> Option<&str> {
+        match &self.body {
+            Body::Text(_) => None,
+            Body::Workbook(workbook) => Some(workbook.sheet()),
+        }
+    }
+
+    /// The sheets of the file.
+    pub fn sheets(&self) -> &[SheetSeen] {
+        match &self.body {
+            Body::Text(_) => &[],
+            Body::Workbook(workbook) => workbook.sheets(),
+        }
+    }
+
+    /// What stands between two cells of a text file.
+    pub fn delimiter(&self) -> Option<Delimiter> {
+        match &self.body {
+            Body::Text(text) => Some(text.delimiter),
+            Body::Workbook(_) => None,
+        }
+    }
+
+    /// The encoding of the text; inside workbooks always UTF-8.
+    pub fn encoding(&self) -> Encoding {
+        match &self.body {
+            Body::Text(text) => text.encoding,
+            Body::Workbook(_) => Encoding::Utf8,
+        }
+    }
+
+    /// What is to be said about the file before its rows are read.
+    pub fn remarks(&self) -> &[Remark] {
+        &self.remarks
     }
 
     /// The file as it was named.
@@ -163,6 +242,15 @@ fn io_fault(error: std::io::Error) -> FileFault {
     }
 }
 
+/// The first bytes of a file.
+fn head_of(mut file: &File) -> std::io::Result<Vec<u8>> {
+    const HEAD: u64 = 64 << 10;
+    file.seek(SeekFrom::Start(0))?;
+    let mut head = Vec::new();
+    file.take(HEAD).read_to_end(&mut head)?;
+    Ok(head)
+}
+
 /// A copy of what comes out of a pipe, in a file that has no name and goes with its handle.
 fn spooled(mut pipe: File) -> std::io::Result<File> {
     let mut spool = tempfile::tempfile()?;
@@ -173,125 +261,60 @@ fn spooled(mut pipe: File) -> std::io::Result<File> {
 }
 
 /// The rows of a file from some place on; see [`Source::rows`].
-#[derive(Debug)]
 pub struct Rows<'f> {
-    file: &'f File,
-    core: csv_core::Reader,
-    input: Vec<u8>,
-    /// What of `input` is read from the file and not yet taken.
-    pending: std::ops::Range<usize>,
-    output: Vec<u8>,
-    ends: Vec<usize>,
-    number: u64,
-    /// The last byte taken was a CR, to which a following LF belongs.
-    after_cr: bool,
+    rows: RowsOf<'f>,
+    /// Rows up to this one are passed over.
+    below: u64,
+    notes: Notes,
 }
 
-impl<'f> Rows<'f> {
-    fn new(file: &'f File, delimiter: Delimiter) -> Result<Self, FileFault> {
-        let mut rows = Self {
-            file,
-            core: csv_core::ReaderBuilder::new().delimiter(delimiter.byte()).build(),
-            input: vec![0; BUFFER],
-            pending: 0..0,
-            output: vec![0; 4096],
-            ends: vec![0; 64],
-            number: 0,
-            after_cr: false,
-        };
-        // A regular file gives all of its first bytes in one read.
-        if rows.fill()? && rows.input[rows.pending.clone()].starts_with(BOM) {
-            rows.pending.start += BOM.len();
-        }
-        Ok(rows)
-    }
+enum RowsOf<'f> {
+    Text(TextRows<'f>),
+    Sheet(SheetRows<'f>),
+}
 
+impl Rows<'_> {
     /// The next row that is not blank; none at the end of the file.
     pub fn next_row(&mut self) -> Result<Option<Row<'_>>, FileFault> {
-        let cells = loop {
-            if !self.skip_line_ends()? {
-                return Ok(None);
-            }
-            self.number += 1;
-            let (length, cells) = self.read_record()?;
-            if self.output[..length].iter().any(|byte| !byte.is_ascii_whitespace()) {
-                break cells;
-            }
-        };
-        let number = self.number;
-        let ends = &self.ends[..cells];
-        let bytes = &self.output[..ends.last().copied().unwrap_or(0)];
-        let text = str::from_utf8(bytes).map_err(|_| FileFault::NotUtf8 { row: number })?;
-        // Two broken cells side by side can make a whole character.
-        if ends.iter().any(|&end| !text.is_char_boundary(end)) {
-            return Err(FileFault::NotUtf8 { row: number });
-        }
-        Ok(Some(Row { number, text, ends }))
-    }
-
-    /// Takes line ends, counting a row for each that ends a blank line; false at the end of the file.
-    fn skip_line_ends(&mut self) -> Result<bool, FileFault> {
-        while !self.pending.is_empty() || self.fill()? {
-            let byte = self.input[self.pending.start];
-            let completes_crlf = self.after_cr && byte == b'\n';
-            self.after_cr = byte == b'\r';
-            match byte {
-                b'\n' if completes_crlf => {}
-                b'\r' | b'\n' => self.number += 1,
-                _ => return Ok(true),
-            }
-            self.pending.start += 1;
-        }
-        Ok(false)
-    }
-
-    /// Reads one record; how many bytes of `output` and how many `ends` it has.
-    fn read_record(&mut self) -> Result<(usize, usize), FileFault> {
-        let (mut taken, mut written, mut cells) = (0, 0, 0);
-        loop {
-            let at_end = self.pending.is_empty() && !self.fill()?;
-            // A last line without a line end is given one. Inside quotes alone that does not end the record, which
-            // the core would pass over in silence.
-            let input = if at_end { b"\n" } else { &self.input[self.pending.clone()] };
-            let (result, read, wrote, ended) =
-                self.core.read_record(input, &mut self.output[written..], &mut self.ends[cells..]);
-            if read > 0 {
-                self.after_cr = input[read - 1] == b'\r';
-            }
-            if !at_end {
-                self.pending.start += read;
-            }
-            taken += read;
-            written += wrote;
-            cells += ended;
-            if taken > ROW_BYTES_MAX {
-                return Err(FileFault::RowTooLong { row: self.number });
-            }
-            match result {
-                ReadRecordResult::InputEmpty if at_end => {
-                    return Err(FileFault::UnclosedQuote { row: self.number });
+        while self.rows.advance()? {
+            if self.rows.number() > self.below {
+                if let RowsOf::Sheet(sheet) = &self.rows {
+                    self.notes.take(sheet);
                 }
-                ReadRecordResult::InputEmpty => {}
-                ReadRecordResult::OutputFull => self.output.resize(self.output.len() * 2, 0),
-                ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
-                ReadRecordResult::Record | ReadRecordResult::End => return Ok((written, cells)),
+                return Ok(Some(self.rows.row()));
             }
+        }
+        Ok(None)
+    }
+
+    /// What was met on the way that somebody should look at.
+    pub fn remarks(&self) -> Vec<Remark> {
+        match &self.rows {
+            RowsOf::Text(_) => Vec::new(),
+            RowsOf::Sheet(sheet) => self.notes.remarks(sheet, self.below),
+        }
+    }
+}
+
+impl RowsOf<'_> {
+    fn advance(&mut self) -> Result<bool, FileFault> {
+        match self {
+            Self::Text(rows) => rows.advance(),
+            Self::Sheet(rows) => rows.advance(),
         }
     }
 
-    /// Reads more of the file; false at its end.
-    fn fill(&mut self) -> Result<bool, FileFault> {
-        let length = loop {
-            match self.file.read(&mut self.input) {
-                Ok(length) => break length,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(FileFault::Io(error)),
-            }
-        };
-        self.pending = 0..length;
-        if self.input[..length].contains(&0) {
-            return Err(FileFault::Binary);
+    fn number(&self) -> u64 {
+        match self {
+            Self::Text(rows) => rows.number(),
+            Self::Sheet(rows) => rows.cells().number,
         }
-        Ok(length > 0)
+    }
+
+    fn row(&self) -> Row<'_> {
+        match self {
+            Self::Text(rows) => rows.row(),
+            Self::Sheet(rows) => rows.cells().row(),
+        }
     }
 }

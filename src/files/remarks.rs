@@ -43,6 +43,30 @@ words! {
         InvalidLanguage = "invalid_language",
         /// Not a list of contacts as our own export writes it.
         InvalidContacts = "invalid_contacts",
+        /// A cell of a spreadsheet that failed to calculate, such as `#N/A`.
+        ErrorValue = "error_value",
+        /// A character that the encoding of the file does not have.
+        UndefinedCharacter = "undefined_character",
+        /// Rows above the header: a warning.
+        RowsAboveHeader = "rows_above_header",
+        /// Sheets that are not read: a warning.
+        OtherSheets = "other_sheets",
+        /// Rows that are hidden in their sheet: a warning.
+        HiddenRows = "hidden_rows",
+        /// Columns that are hidden in their sheet: a warning.
+        HiddenColumns = "hidden_columns",
+        /// Cells that are calculated: a warning.
+        Formulas = "formulas",
+        /// Calculated cells whose value the file does not have: a warning.
+        FormulasWithoutValue = "formulas_without_value",
+        /// Numbers that lost digits when they were typed in: a warning.
+        DigitsLost = "digits_lost",
+        /// Cells right of the last column that has a name: a warning.
+        BesideTable = "beside_table",
+        /// Cells that are one: a warning.
+        MergedCells = "merged_cells",
+        /// Dates of which a spreadsheet took some for dates and left others as text: a warning.
+        DatesSwapped = "dates_swapped",
         /// Columns that nothing is read from: a warning.
         UnusedColumns = "unused_columns",
         /// Rows whose status cell is empty: a warning.
@@ -69,6 +93,13 @@ pub struct Remark {
     pub code: Reason,
     /// The reason, for people.
     pub detail: String,
+}
+
+impl Remark {
+    /// One about the file as a whole.
+    pub(super) fn whole(code: Reason, detail: String) -> Self {
+        Self { row: None, column: None, value: None, code, detail }
+    }
 }
 
 impl std::fmt::Display for Remark {

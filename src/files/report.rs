@@ -7,6 +7,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::probe::Delimiter;
+use super::reading::FileFormat;
 use super::remarks::{Reason, Remark};
 use super::{MappedColumn, Reading};
 use crate::store::imports::{Applied, DAYS_AHEAD, Foreseen, MISSING_LISTED, Missing};
@@ -17,14 +18,29 @@ const LISTED: usize = 200;
 /// What was guessed about a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Guessed {
-    /// `UTF-8`.
+    /// `csv` for text in cells, `xlsx` or `ods`.
+    pub format: FileFormat,
+    /// The sheet of a workbook.
+    pub sheet: Option<String>,
+    /// `UTF-8`, `UTF-16LE`, `UTF-16BE` or `Windows-1252`; inside workbooks always the first.
     pub encoding: String,
-    /// By name: `comma`, `semicolon`, `tab`, `pipe`.
-    pub delimiter: Delimiter,
+    /// By name: `comma`, `semicolon`, `tab`, `pipe`; none in workbooks.
+    pub delimiter: Option<Delimiter>,
     /// In strftime; where date columns differ, each as `field format`, apart by commas.
     pub date_format: String,
     /// Row of the file.
     pub header_row: u64,
+}
+
+impl Guessed {
+    /// Where the rows stand, for a sentence.
+    fn place(&self) -> String {
+        match (&self.sheet, self.delimiter) {
+            (Some(sheet), _) => format!("from the sheet {sheet:?} ({})", self.format),
+            (None, Some(delimiter)) => format!("as {}, cells apart by {delimiter}", self.encoding),
+            (None, None) => format!("as {}", self.encoding),
+        }
+    }
 }
 
 /// What a file changes about the mail of the next [`DAYS_AHEAD`] days, today included, if nothing else changes.
@@ -171,12 +187,9 @@ impl ImportReport {
 
 impl std::fmt::Display for ImportReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Guessed { encoding, delimiter, date_format, header_row } = &self.guessed;
-        writeln!(
-            f,
-            "{} rows read as {encoding}, cells apart by {delimiter}, dates as {date_format}, header in row {header_row}.",
-            self.rows
-        )?;
+        let Guessed { date_format, header_row, .. } = &self.guessed;
+        let from = self.guessed.place();
+        writeln!(f, "{} rows read {from}, dates as {date_format}, header in row {header_row}.", self.rows)?;
         for MappedColumn { field, columns } in &self.mapped {
             writeln!(f, "{field} is read from {}.", columns.join(", "))?;
         }

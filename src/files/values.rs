@@ -43,6 +43,24 @@ pub(super) fn is_no_value(cell: &str) -> bool {
     cell.len() <= 24 && !cell.contains('@') && NO_VALUE.contains(&squash(cell).as_str())
 }
 
+/// Whether a cell says that a formula failed, as Excel or LibreOffice writes it.
+pub(super) fn is_error_value(cell: &str) -> bool {
+    let cell = cell.trim();
+    matches!(
+        cell,
+        "#N/A"
+            | "#REF!"
+            | "#VALUE!"
+            | "#DIV/0!"
+            | "#NAME?"
+            | "#NUM!"
+            | "#NULL!"
+            | "#SPILL!"
+            | "#CALC!"
+            | "#GETTING_DATA"
+    ) || cell.strip_prefix("Err:").is_some_and(|code| code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// What a status word means; none for one that nobody explained.
 ///
 /// `--status` goes first. Expired permits are active as far as people decide: that they expired follows from the

@@ -77,6 +77,8 @@ pub struct ImportWords {
     pub date_format: Option<String>,
     /// The name of a saved mapping, which is asked where nothing else is said.
     pub mapping: Option<String>,
+    /// The sheet of a workbook.
+    pub sheet: Option<String>,
     /// Whether new permits are told what is past already, and renewals are confirmed.
     pub catch_up: bool,
     /// Whether good rows are applied although others are wrong.

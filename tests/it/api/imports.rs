@@ -208,7 +208,7 @@ async fn options_are_those_of_the_command_and_the_wrong_ones_are_named() {
         assert_eq!(refused.faults(), [(pointer, "not_allowed")]);
         assert!(!refused.text("detail").contains("--"), "{refused:?}");
     }
-    for query in ["?colour=red", "?dry_run=maybe", "?dry_run=true&dry_run=true", "?catch-up=true", "?sheet=1"] {
+    for query in ["?colour=red", "?dry_run=maybe", "?dry_run=true&dry_run=true", "?catch-up=true", "?sheets=1"] {
         let refused = import(&api, query, GOOD).await;
         assert_eq!((refused.status.as_u16(), refused.kind()), (400, "malformed"), "{query}");
     }
@@ -227,7 +227,13 @@ async fn a_file_that_is_refused_as_a_whole_is_a_problem_that_says_why() {
         (b"a,b\n\0,1\n".to_vec(), "binary"),
         (b"permit_number,holder_name\n\xff,1\n".to_vec(), "missing_fields"),
         (format!("{HEADER}\n1,Food,\"Ann,,2028-01-31\n").into_bytes(), "unclosed_quote"),
-        ([HEADER.as_bytes(), b"\n1,Food,Jos\xe9,,2028-01-31\n"].concat(), "not_utf8"),
+        (
+            [HEADER.as_bytes(), "\n1,Food,Zoë Núñez,,2028-01-31\n2,Food,Jos".as_bytes(), b"\xe9,,2028-01-31\n"]
+                .concat(),
+            "not_utf8",
+        ),
+        (b"\xff\xfe\0\xd8a\0".to_vec(), "not_utf16"),
+        (b"PK\x03\x04 and no more".to_vec(), "damaged"),
         (format!("{HEADER}\n1,Food,Ann,,01/02/2028\n").into_bytes(), "ambiguous_dates"),
     ] {
         let refused = import(&api, "", body).await;
@@ -453,5 +459,44 @@ async fn without_its_database_an_import_is_put_off() {
     api.office.sql("DROP TRIGGER busy ON imports").await;
     let done = with_key(&api, "k", "", GOOD).await;
     assert_eq!((done.status.as_u16(), done.header("idempotency-replayed")), (201, ""));
+    api.close().await;
+}
+
+/// A workbook with a sheet of notes and one of permits for each name.
+fn workbook(sheets: &[&str]) -> Vec<u8> {
+    let mut book = rust_xlsxwriter::Workbook::new();
+    for name in sheets {
+        let sheet = book.add_worksheet();
+        sheet.set_name(*name).unwrap();
+        sheet.write_row(0, 0, HEADER.split(',')).unwrap();
+        sheet.write_row(1, 0, ["W-1", "Food", *name, "", "2028-01-31"]).unwrap();
+    }
+    book.save_to_buffer().unwrap()
+}
+
+#[tokio::test]
+async fn workbooks_are_taken_like_csv_and_a_sheet_is_chosen_by_name() {
+    let api = TestApi::open().await;
+    let one = import(&api, "", workbook(&["Permits"])).await;
+    assert_eq!((one.status.as_u16(), &one.body["permits_created"]), (201, &json!(1)), "{one:?}");
+    let guessed = json!({
+        "format": "xlsx", "sheet": "Permits", "encoding": "UTF-8", "delimiter": null,
+        "date_format": "%Y-%m-%d", "header_row": 1,
+    });
+    assert_eq!(one.body["guessed"], guessed);
+    let several = workbook(&["Old", "New"]);
+    for (query, code, part) in [
+        ("", "sheet_needed", "say with sheet NAME which is to be read"),
+        ("?sheet=Newer", "no_such_sheet", "no sheet \"Newer\", which sheet names; its sheets are \"Old\", \"New\""),
+    ] {
+        let refused = import(&api, query, several.clone()).await;
+        assert_eq!((refused.status.as_u16(), refused.faults()), (422, vec![("", code)]), "{refused:?}");
+        assert!(refused.text("detail").contains(part), "{refused:?}");
+    }
+    let chosen = import(&api, "?sheet=New", several).await;
+    assert_eq!((chosen.status.as_u16(), &chosen.body["permits_updated"]), (201, &json!(1)), "{chosen:?}");
+    assert_eq!(api.office.text("SELECT holder_name FROM permits").await, ["New"]);
+    let text = import(&api, "?sheet=New", GOOD).await;
+    assert_eq!((text.status.as_u16(), text.faults()), (422, vec![("", "no_sheets")]), "{text:?}");
     api.close().await;
 }

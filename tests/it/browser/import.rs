@@ -77,7 +77,7 @@ async fn no_file_is_no_dead_end(browser: &Browser) {
     send(browser, "empty.csv", b"").await;
     browser.is_refused("Choose a file that is not empty.").await;
     send(browser, "permits.csv", b"%PDF-1.7\nnothing for us").await;
-    browser.is_refused("This is a PDF, not a csv file; save it as csv in UTF-8").await;
+    browser.is_refused("This is a PDF, not a table; save it as csv, xlsx or ods").await;
     browser.press("Discard the file").await;
     browser.is_done("The file is discarded.").await;
 }

@@ -45,7 +45,8 @@ fn the_report_has_the_shape_that_scripts_read() {
     assert_eq!(
         json["guessed"],
         serde_json::json!({
-            "encoding": "UTF-8", "delimiter": "comma", "date_format": "%Y-%m-%d", "header_row": 1,
+            "format": "csv", "sheet": null, "encoding": "UTF-8", "delimiter": "comma",
+            "date_format": "%Y-%m-%d", "header_row": 1,
         })
     );
     assert_eq!(

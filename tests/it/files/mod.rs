@@ -3,9 +3,12 @@
 mod account;
 mod columns;
 mod dates;
+mod encodings;
+mod odd_books;
 mod options;
 mod reading;
 mod register;
+mod sheets;
 mod words;
 mod workbook;
 

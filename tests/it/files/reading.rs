@@ -1,4 +1,4 @@
-//! Reading: encodings, delimiters, headers, row numbers, and what is no csv at all.
+//! Reading: delimiters, headers, row numbers, and what is no table at all.
 
 use permit_notifier::files::{
     self, FileFault, ReadError, Reason, SHOWN_CHARS,
@@ -26,7 +26,7 @@ fn the_header_may_follow_blank_lines_and_a_line_that_names_the_separator() {
     let (reading, terms) =
         read("sep=;\r\n\r\nPermit No;Type;Holder;Expires\r\n00123;Food;Ann, Lee;2026-01-01\r\n", &plain()).unwrap();
     assert_eq!(reading.guessed.header_row, 3);
-    assert_eq!(reading.guessed.delimiter, files::Delimiter::Semicolon);
+    assert_eq!(reading.guessed.delimiter, Some(files::Delimiter::Semicolon));
     assert_eq!((terms[0].row, terms[0].permit_number.as_str()), (4, "00123"));
     assert_eq!(terms[0].holder_name, "Ann, Lee");
 }
@@ -36,35 +36,27 @@ fn the_delimiter_is_guessed_and_named() {
     for (byte, name) in [(",", "comma"), (";", "semicolon"), ("\t", "tab"), ("|", "pipe")] {
         let text = "permit_number~permit_type~\"holder,;|\tname\"~expires_on\n1~Food~\"A~B\"~2026-01-01\n";
         let (reading, terms) = read(text.replace('~', byte), &plain()).unwrap();
-        assert_eq!(reading.guessed.delimiter.as_str(), name);
+        assert_eq!(reading.guessed.delimiter.unwrap().as_str(), name);
         assert_eq!(terms[0].expires_on, day("2026-01-01"));
     }
 }
 
 #[test]
-fn what_is_not_csv_in_utf8_is_refused_in_one_sentence() {
+fn what_is_no_table_is_refused_in_one_sentence() {
     let other = |bytes: &[u8]| match refused(bytes) {
         FileFault::OtherFormat(name) => name,
         fault => panic!("{fault}"),
     };
     assert_eq!(other(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n"), "a PDF");
-    assert_eq!(other(b"PK\x03\x04....xl/workbook.xml"), "an Excel workbook (xlsx)");
-    assert_eq!(
-        other(b"PK\x03\x04mimetypeapplication/vnd.oasis.opendocument.spreadsheet"),
-        "an OpenDocument workbook (ods)"
-    );
-    assert_eq!(other(b"PK\x03\x04anything"), "a zip archive");
+    assert!(other(b"\xD0\xCF\x11\xE0").starts_with("an old Excel workbook (xls)"));
     assert_eq!(other(b"\x1f\x8b\x08\0"), "a gzip archive");
-    assert_eq!(other(b"\xff\xfep\0e\0"), "text in UTF-16");
-    assert!(matches!(refused(b"p\0e\0r\0m\0i\0t\0"), FileFault::Binary));
+    assert!(matches!(refused(format!("{HEADER}1,Food,A\0nn,,2026-01-01\n")), FileFault::Binary));
     assert!(matches!(refused(""), FileFault::Empty));
     assert!(matches!(refused("\u{feff}\r\n \r\n"), FileFault::Empty));
     assert!(matches!(refused(HEADER), FileFault::HeaderOnly));
     assert!(matches!(refused(format!("{HEADER}\n,,,,\n")), FileFault::HeaderOnly));
-    let windows = [HEADER.as_bytes(), b"1,Food,Ann,,2026-01-01\n2,Caf\xe9,Bob,,2026-01-01\n"].concat();
-    assert!(matches!(refused(windows), FileFault::NotUtf8 { row: 3 }));
-    let split = [HEADER.as_bytes(), b"1,\xc3,\xa9,,2026-01-01\n"].concat();
-    assert!(matches!(refused(split), FileFault::NotUtf8 { row: 2 }));
+    let split = [HEADER.as_bytes(), "é,é,é\n1,".as_bytes(), b"\xc3,\xa9,,2026-01-01\n"].concat();
+    assert!(matches!(refused(split), FileFault::NotUtf8 { row: 3 }));
     assert!(matches!(refused(format!("{HEADER}1,Food,\"Ann,,2026-01-01\n2,x\n")), FileFault::UnclosedQuote { row: 2 }));
     let long = format!("{HEADER}1,Food,{},,2026-01-01\n", "x".repeat(ROW_BYTES_MAX));
     assert!(matches!(refused(long), FileFault::RowTooLong { row: 2 }));
@@ -138,7 +130,7 @@ proptest! {
             writer.write_record(row).unwrap();
         }
         let desk = Desk::new();
-        let mut source = Source::open(&desk.file(writer.into_inner().unwrap())).unwrap();
+        let mut source = Source::open(&desk.file(writer.into_inner().unwrap()), &plain()).unwrap();
         prop_assert_eq!(source.header().len(), width);
         let mut rows = source.rows().unwrap();
         let mut read = Vec::new();

@@ -5,6 +5,7 @@ mod crowd;
 mod killed;
 mod notices;
 mod permits;
+mod sheets;
 mod struck;
 mod whole;
 

@@ -280,7 +280,7 @@ async fn a_file_is_taken_from_who_may_with_the_proof_before_it_and_not_for_ever(
     assert!(api.office.text("SELECT file_name FROM kept_files").await.is_empty());
 
     let no_csv = sent(&clerk, "x.pdf", "%PDF-1.7 nothing for us").await;
-    clerk.get(&no_csv).await.shows(&["This is a PDF, not a csv file; save it as csv in UTF-8", "Discard the file"]);
+    clerk.get(&no_csv).await.shows(&["This is a PDF, not a table; save it as csv, xlsx or ods", "Discard the file"]);
     api.office.clock.advance(TimeDelta::hours(25));
     let mut again = api.visitor();
     again.sign_in("clerk@office.example", PASSWORD).await;
@@ -318,5 +318,39 @@ async fn what_an_import_held_is_released_from_its_report() {
             .await,
         ["imported due.csv ", "released-held due.csv 2"]
     );
+    api.close().await;
+}
+
+#[tokio::test]
+async fn of_a_workbook_with_several_sheets_one_is_chosen() {
+    let api = TestApi::open().await;
+    let clerk = api.signed_in(Role::Clerk).await;
+    let mut book = rust_xlsxwriter::Workbook::new();
+    for (name, holder) in [("Notes", ""), ("Old", "Ann"), ("New <1>", "Bob")] {
+        let sheet = book.add_worksheet();
+        sheet.set_name(name).unwrap();
+        if !holder.is_empty() {
+            sheet.write_row(0, 0, ["Number", "Type", "Holder", "Expires"]).unwrap();
+            sheet.write_row(1, 0, ["I-1", "Food", holder, "2028-02-29"]).unwrap();
+        }
+    }
+    let sent = clerk.upload("/import", "permits.xlsx", book.save_to_buffer().unwrap()).await;
+    assert_eq!(sent.status, 303, "{sent:?}");
+    let path = sent.header("location").to_owned();
+    let page = clerk.get(&path).await;
+    page.shows(&[
+        "href=\"#sheet\">Several sheets have something in them, or the only one is hidden. Choose below which sheet is meant.",
+        "<option value=\"\">choose</option>",
+        "<option value=\"Notes\">Notes (empty)</option>",
+        "<option value=\"New &#60;1&#62;\">",
+    ]);
+    assert!(!page.text.contains("Status words") && !page.text.contains("Which column each field"), "{page:?}");
+    assert_eq!(clerk.post(&path, &[("sheet", "New <1>")]).await.status, 303);
+    let page = clerk.get(&path).await;
+    page.shows(&["<dt>Sheet</dt><dd>New &#60;1&#62;</dd>", "guess: Expires</option>", "The one row can be imported."]);
+    page.shows(&["<option value=\"New &#60;1&#62;\" selected>", "only the sheet"]);
+    assert!(!page.text.contains("<dt>Between cells</dt>"), "{page:?}");
+    import(&clerk, &path).await;
+    assert_eq!(api.office.text("SELECT holder_name FROM permits").await, ["Bob"]);
     api.close().await;
 }

@@ -17,3 +17,4 @@ pub mod records;
 pub mod run_folder;
 pub mod service;
 pub mod smtp_server;
+pub mod workbook;

@@ -131,10 +131,16 @@ struct WouldMailView {
 #[schema(as = Guessed)]
 #[allow(dead_code, reason = "it only describes the answer")]
 struct GuessedView {
+    /// `csv` for all text in cells, `xlsx` or `ods`.
+    #[schema(example = "csv")]
+    format: String,
+    /// The sheet of a workbook.
+    sheet: Option<String>,
     #[schema(example = "UTF-8")]
     encoding: String,
+    /// Null in workbooks.
     #[schema(example = "comma")]
-    delimiter: String,
+    delimiter: Option<String>,
     /// In strftime.
     #[schema(example = "%m/%d/%Y")]
     date_format: String,
@@ -175,6 +181,8 @@ struct Options {
     mapping: Option<String>,
     /// Report permits that the file does not name, of the types that it has; they are not changed.
     complete: Option<bool>,
+    /// The sheet of a workbook that has several.
+    sheet: Option<String>,
     /// Tell new permits what is due already, and confirm renewals.
     catch_up: Option<bool>,
     /// Apply the rows that are right although others are not.
@@ -203,6 +211,7 @@ fn read_options(uri: &Uri) -> Result<(ImportWords, Option<String>), Problem> {
         date_format: query.text("date_format"),
         mapping: query.text("mapping"),
         complete: query.boolean("complete")?.unwrap_or(false),
+        sheet: query.text("sheet"),
         catch_up: query.boolean("catch_up")?.unwrap_or(false),
         keep_good_rows: query.boolean("keep_good_rows")?.unwrap_or(false),
         dry_run: query.boolean("dry_run")?.unwrap_or(false),
@@ -212,11 +221,16 @@ fn read_options(uri: &Uri) -> Result<(ImportWords, Option<String>), Problem> {
     Ok((words, file_name))
 }
 
-/// Imports permits from a csv file, all of its rows or, with `keep_good_rows`, the good ones. What is wrong with rows is
+/// Imports permits from a file (csv, tsv, xlsx or ods), all of its rows or, with `keep_good_rows`, the good ones. What is wrong with rows is
 /// in the report, and `committed` says whether anything was applied; only a file that is refused as a whole, or an
 /// option, is an error. The body is the file itself, with any content type, or a form with one part `file`.
 #[utoipa::path(post, path = "/imports", tag = TAG, params(Options),
-    request_body(content((String = "text/csv"), (ImportForm = "multipart/form-data"))),
+    request_body(content(
+        (String = "text/csv"),
+        (Vec<u8> = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+        (Vec<u8> = "application/vnd.oasis.opendocument.spreadsheet"),
+        (ImportForm = "multipart/form-data"),
+    )),
     responses((status = 201, description = "The report", body = ReportView)))]
 async fn create(
     State(api): State<Api>,

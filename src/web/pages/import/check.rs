@@ -48,6 +48,7 @@ fn for_people(code: &str, why: &str) -> String {
         "missing_fields" => "Choose the columns below, or give all permits one type.",
         "ambiguous_dates" | "mixed_dates" => "Choose below how the dates are written.",
         "duplicate_column" => "Rename one of them in the file, or choose another column below.",
+        "sheet_needed" | "no_such_sheet" => "Choose below which sheet is meant.",
         "no_such_column" => "Choose another column below.",
         _ => return sentence(why),
     };

@@ -116,6 +116,7 @@ pub fn of_form(form: &Form, looked: &Looked) -> ImportWords {
     words.permit_type = text("permit_type");
     words.date_format = text("date_format");
     words.complete = form.get("complete").is_some();
+    words.sheet = text("sheet");
     words.catch_up = form.get("catch_up").is_some();
     words.keep_good_rows = form.get("keep_good_rows").is_some();
     words

@@ -4,14 +4,37 @@ use serde::Deserialize;
 
 /// See `files::look`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct Looked {
+    pub sheet: Option<String>,
+    pub sheets: Vec<SheetSeen>,
     pub encoding: String,
-    pub delimiter: String,
+    /// None in workbooks.
+    pub delimiter: Option<String>,
     pub header_row: u64,
     pub columns: Vec<Column>,
     pub fields: Vec<FieldSeen>,
     pub statuses: Vec<StatusSeen>,
     pub date_formats: Vec<FormatSeen>,
+}
+
+/// One sheet of a workbook.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct SheetSeen {
+    pub name: String,
+    pub hidden: bool,
+    pub empty: bool,
+}
+
+impl SheetSeen {
+    /// What is to be known before it is chosen.
+    pub fn note(&self) -> &'static str {
+        match (self.empty, self.hidden) {
+            (true, _) => " (empty)",
+            (false, true) => " (hidden)",
+            (false, false) => "",
+        }
+    }
 }
 
 /// One column.
@@ -45,6 +68,11 @@ pub struct FormatSeen {
 }
 
 impl Looked {
+    /// Whether there is a choice of sheets.
+    pub fn has_sheets(&self) -> bool {
+        self.sheets.len() > 1
+    }
+
     /// Names and samples of the columns from which nothing is read.
     pub fn unread(&self) -> impl Iterator<Item = &Column> {
         let is_read = |at: &usize| self.fields.iter().any(|field| field.columns.contains(at));

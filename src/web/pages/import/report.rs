@@ -62,8 +62,11 @@ pub struct Report {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Guessed {
+    /// Of a workbook.
+    pub sheet: Option<String>,
     pub encoding: String,
-    pub delimiter: String,
+    /// None in workbooks.
+    pub delimiter: Option<String>,
     pub date_format: String,
     pub header_row: u64,
 }

@@ -108,6 +108,12 @@ impl FilePage {
         self.words.date_format.as_deref() == Some(format)
     }
 
+    /// Whether this sheet is the one that is read.
+    fn is_sheet(&self, name: &str) -> bool {
+        let read = self.looked.as_ref().and_then(|looked| looked.sheet.as_deref());
+        self.words.sheet.as_deref().or(read) == Some(name)
+    }
+
     /// A format that is chosen and none of the usual ones.
     fn other_format(&self) -> Option<&str> {
         let usual = self.looked.iter().flat_map(|looked| &looked.date_formats);
@@ -119,7 +125,10 @@ impl FilePage {
     fn obstacles(&self) -> Wrongs {
         let missing = self.fields.iter().find(|field| field.is_missing());
         let refusal = self.refusal.clone().map(|refusal| {
-            let place = missing.map_or_else(|| "check".to_owned(), |field| format!("field/{}", field.name));
+            let without_sheet =
+                self.looked.as_ref().is_some_and(|looked| looked.has_sheets() && looked.sheet.is_none());
+            let elsewhere = if without_sheet { "sheet" } else { "check" };
+            let place = missing.map_or_else(|| elsewhere.to_owned(), |field| format!("field/{}", field.name));
             (place, refusal)
         });
         let rejected = self.report.as_ref().filter(|report| report.rejected > 0 && !self.is_ready()).map(|report| {
@@ -214,9 +223,9 @@ async fn use_saved(pages: &Pages, user: &User, file: KeptFile, form: &Form) -> R
     drop(connection);
     // So that the form shows what is chosen. The name stays with it, to be named where the file does not fit.
     let chosen: MappingWords = serde_json::from_value(saved.words).unwrap_or_default();
-    let MappingWords { map, leave_out, status, permit_type, date_format } = chosen;
+    let MappingWords { map, leave_out, status, permit_type, date_format, sheet } = chosen;
     let mapping = Some(saved.name);
-    let words = ImportWords { map, leave_out, status, permit_type, date_format, mapping, ..words_of(&file) };
+    let words = ImportWords { map, leave_out, status, permit_type, date_format, sheet, mapping, ..words_of(&file) };
     if let Err(refused) = pages.api.files.check(&words).await {
         let page = option_refused(pages, user, file, words, refused).await?;
         return Ok(page.refused(StatusCode::UNPROCESSABLE_ENTITY));

@@ -64,6 +64,7 @@ pub trait Files: Debug + Send + Sync {
 /// How a file is to be imported, in the caller's words.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one option of an import")]
 pub struct ImportWords {
     /// Each `FIELD=COLUMN`.
     pub map: Vec<String>,

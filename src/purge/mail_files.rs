@@ -35,7 +35,8 @@ fn remove_in(folder: &Path, before: DateTime<Utc>, dry_run: bool) -> io::Result<
         let old =
             entry.metadata().and_then(|about| about.modified()).is_ok_and(|at| DateTime::<Utc>::from(at) < before);
         if old {
-            match if dry_run { Ok(()) } else { fs::remove_file(entry.path()) } {
+            let done = if dry_run { Ok(()) } else { fs::remove_file(entry.path()) };
+            match done {
                 // Another process that looks after the same folder was first.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 done => {

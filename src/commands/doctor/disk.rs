@@ -51,7 +51,7 @@ fn check_room(name: &'static str, folder: &Path) -> Check {
             return warning(name, found, "see that the folder is there and that this account may enter it");
         }
     };
-    judge_room(name, folder, about.blocks_available() as u64 * about.fragment_size() as u64)
+    judge_room(name, folder, about.blocks_available().saturating_mul(about.fragment_size()))
 }
 
 /// Whether so many free bytes are enough.

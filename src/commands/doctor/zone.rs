@@ -54,7 +54,8 @@ pub fn clock_changes(zone: Tz, now: DateTime<Utc>) -> Vec<DateTime<Utc>> {
         let old = shown(before);
         while after - before > TimeDelta::seconds(1) {
             let middle = before + TimeDelta::seconds((after - before).num_seconds() / 2);
-            if shown(middle) == old { before = middle } else { after = middle }
+            let side = if shown(middle) == old { &mut before } else { &mut after };
+            *side = middle;
         }
         changes.push(after);
     }

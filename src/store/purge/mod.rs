@@ -126,5 +126,6 @@ pub async fn record_purge(
 
 /// Keeps what a batch did, or takes it back.
 async fn end(transaction: Transaction<'_, Postgres>, limit: &Limit) -> Result<()> {
-    Ok(if limit.dry_run { transaction.rollback().await? } else { transaction.commit().await? })
+    let ended = if limit.dry_run { transaction.rollback().await } else { transaction.commit().await };
+    Ok(ended?)
 }

@@ -94,7 +94,11 @@ async fn after_a_purge_of_everything_nothing_is_sent_again() {
     assert_eq!(removed.permits, 3, "of one it is still to be found out what became of its notice");
     assert_eq!(memory(&post).await, before);
     // What is left belongs to the one of which nobody knows.
-    let left = rows_with(&post, &NAMES).await;
+    // These tests name the agents' roles after their addresses, and roles stay.
+    let without_role =
+        |row: String| row.replace("agent agent@x.example", "agent").replace("agent waits@x.example", "agent");
+    let left: Vec<String> = rows_with(&post, &NAMES).await.into_iter().map(without_role).collect();
+    let left: Vec<String> = left.into_iter().filter(|row| NAMES.iter().any(|name| row.contains(name))).collect();
     let unresolved = past.unresolved.to_string();
     let others: Vec<_> =
         left.iter().filter(|row| !row.contains("unresolved@x.example") && !row.contains(&unresolved)).collect();

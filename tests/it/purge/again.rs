@@ -155,6 +155,7 @@ async fn import_the_same(post: &Postbox, permit: Uuid, email: &str) {
         window: None,
         claim_limit: 0,
         catch_up: true,
+        complete: false,
         dry_run: false,
         by: "import",
     };

@@ -200,7 +200,7 @@ async fn run_command(command: Command, config: Config, database: &Database) -> R
     match command {
         Command::Migrate => migrate::run(database).await,
         Command::Scan(arguments) => scan::run(arguments, config, database).await,
-        Command::Import(arguments) => import::run(arguments, config, database).await,
+        Command::Import(arguments) => Box::pin(import::run(arguments, config, database)).await,
         Command::Export(arguments) => export::run(arguments, config, database).await,
         Command::Release(arguments) => release::run(arguments, config, database).await,
         Command::Token(verb) => token::run(verb, config, database).await,

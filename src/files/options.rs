@@ -239,6 +239,7 @@ impl ImportOptions {
     }
 
     /// The same of this sheet of a workbook.
+    #[must_use]
     pub fn of_sheet(mut self, name: Option<String>) -> Self {
         self.sheet = name;
         self

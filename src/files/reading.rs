@@ -152,7 +152,7 @@ impl Source {
         let (header_row, width) = (self.header_row, self.header.len());
         let mut rows = self.all_rows()?;
         rows.below = header_row;
-        if let RowsOf::Sheet(sheet) = &mut rows.rows {
+        if let RowsOf::Sheet(sheet) = &mut rows.source {
             sheet.set_width(width);
         }
         Ok(rows)
@@ -164,7 +164,7 @@ impl Source {
             Body::Text(text) => RowsOf::Text(text.rows()?),
             Body::Workbook(workbook) => RowsOf::Sheet(workbook.rows()?),
         };
-        Ok(Rows { rows, below: 0, notes: Notes::default() })
+        Ok(Rows { source: rows, below: 0, notes: Notes::default() })
     }
 
     /// Whether somebody wrote to the file since it was opened.
@@ -262,7 +262,7 @@ fn spooled(mut pipe: File) -> std::io::Result<File> {
 
 /// The rows of a file from some place on; see [`Source::rows`].
 pub struct Rows<'f> {
-    rows: RowsOf<'f>,
+    source: RowsOf<'f>,
     /// Rows up to this one are passed over.
     below: u64,
     notes: Notes,
@@ -276,12 +276,12 @@ enum RowsOf<'f> {
 impl Rows<'_> {
     /// The next row that is not blank; none at the end of the file.
     pub fn next_row(&mut self) -> Result<Option<Row<'_>>, FileFault> {
-        while self.rows.advance()? {
-            if self.rows.number() > self.below {
-                if let RowsOf::Sheet(sheet) = &self.rows {
+        while self.source.advance()? {
+            if self.source.number() > self.below {
+                if let RowsOf::Sheet(sheet) = &self.source {
                     self.notes.take(sheet);
                 }
-                return Ok(Some(self.rows.row()));
+                return Ok(Some(self.source.row()));
             }
         }
         Ok(None)
@@ -289,7 +289,7 @@ impl Rows<'_> {
 
     /// What was met on the way that somebody should look at.
     pub fn remarks(&self) -> Vec<Remark> {
-        match &self.rows {
+        match &self.source {
             RowsOf::Text(_) => Vec::new(),
             RowsOf::Sheet(sheet) => self.notes.remarks(sheet, self.below),
         }

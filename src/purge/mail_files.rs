@@ -29,7 +29,7 @@ fn remove_in(folder: &Path, before: DateTime<Utc>, dry_run: bool) -> io::Result<
         let entry = entry?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if !name.ends_with(".eml") && !(name.starts_with('.') && name.ends_with(".part")) {
+        if !(name.ends_with(".eml") || name.starts_with('.') && name.ends_with(".part")) {
             continue;
         }
         let old =

@@ -133,12 +133,12 @@ async fn scan_with_lock(
     announce(scan.id);
     // A scan of another day proves nothing about today.
     let tells = |beat| scan.own_day.then_some((beat, scan.id));
-    let begin = async {
+    let start = async {
         if scan.own_day {
             rules.heartbeat.beat(Beat::Started, scan.id).await;
         }
     };
-    let done = match alongside(begin, claim_all(rules, &scan, lock)).await {
+    let done = match alongside(start, claim_all(rules, &scan, lock)).await {
         Ok(counts) => in_time(complete(rules, &scan, counts, lock.connection())).await.map(|()| counts),
         Err(error) => Err(error),
     };

@@ -20,11 +20,11 @@ pub(super) fn mail(message: &AlarmMessage, zone: Tz, pages: &Url) -> (String, St
         AlarmEvent::Raised => format!("Alarm: {title}"),
         AlarmEvent::Cleared => format!("Over: {title}"),
     };
-    let mut text = format!("{title}.\n\n{}\n\n{}\n", alarm.detail, times(alarm, zone));
-    if message.event == AlarmEvent::Raised {
-        text.push_str(&format!("\nWhat to do: {}\n", alarm.kind.advice()));
-    }
-    text.push_str(&format!("\n{pages}\n"));
+    let what_to_do = match message.event {
+        AlarmEvent::Raised => format!("\nWhat to do: {}\n", alarm.kind.advice()),
+        AlarmEvent::Cleared => String::new(),
+    };
+    let text = format!("{title}.\n\n{}\n\n{}\n{what_to_do}\n{pages}\n", alarm.detail, times(alarm, zone));
     (subject, text)
 }
 

@@ -59,8 +59,8 @@ pub fn judge_room(name: &str, folder: &Path, free: u64) -> Check {
     let found = format!("{} MiB are free at {}", free / MEBIBYTE, folder.display());
     let advice = "make room, or move DATA_DIR to a larger disk";
     match free {
-        ..TOO_LITTLE => fault(name, found, advice),
-        ..LITTLE => warning(name, found, advice),
+        free if free < TOO_LITTLE => fault(name, found, advice),
+        free if free < LITTLE => warning(name, found, advice),
         _ => ok(name, found),
     }
 }

@@ -102,7 +102,7 @@ impl Writing {
 /// Where a workbook is.
 enum Stage {
     /// Rows are written to its temporary file.
-    Writing(PermitPages, Book),
+    Writing(Box<(PermitPages, Book)>),
     /// The whole is read out.
     Reading(tokio::fs::File),
 }
@@ -110,13 +110,14 @@ enum Stage {
 /// A workbook: all of it is written before its first byte is given out.
 fn workbook(pages: PermitPages, today: NaiveDate) -> Result<Chunks, StoreError> {
     let book = Book::new(&fields::HEADER, SHEET_ROWS).map_err(|error| broken(&error))?;
-    Ok(try_unfold(Stage::Writing(pages, book), move |stage| next_of_workbook(stage, today)).boxed())
+    Ok(try_unfold(Stage::Writing(Box::new((pages, book))), move |stage| next_of_workbook(stage, today)).boxed())
 }
 
 async fn next_of_workbook(stage: Stage, today: NaiveDate) -> Result<Option<(Vec<u8>, Stage)>, StoreError> {
     const PIECE: usize = 64 << 10;
     match stage {
-        Stage::Writing(mut pages, book) => {
+        Stage::Writing(parts) => {
+            let (mut pages, book) = *parts;
             let rows = pages.next_page().await?;
             if rows.is_empty() {
                 pages.close().await?;
@@ -124,7 +125,7 @@ async fn next_of_workbook(stage: Stage, today: NaiveDate) -> Result<Option<(Vec<
                 return Ok(Some((Vec::new(), Stage::Reading(tokio::fs::File::from_std(file)))));
             }
             let book = beside(move || add_all(book, &rows, today)).await?;
-            Ok(Some((Vec::new(), Stage::Writing(pages, book))))
+            Ok(Some((Vec::new(), Stage::Writing(Box::new((pages, book))))))
         }
         Stage::Reading(mut file) => {
             let mut piece = Vec::with_capacity(PIECE);

@@ -40,7 +40,7 @@ impl Xlsx {
     pub fn open(archive: &mut Archive) -> Result<(Self, Vec<SheetSeen>), FileFault> {
         let roots = relations(archive, "")?;
         let book = roots.into_iter().find(|one| one.kind == "officeDocument").map(|one| one.target);
-        let book = book.ok_or_else(|| FileFault::OtherFormat("an Office file without sheets"))?;
+        let book = book.ok_or(FileFault::OtherFormat("an Office file without sheets"))?;
         let relations = relations(archive, &book)?;
         let part = |kind: &str| relations.iter().find(|one| one.kind == kind).map(|one| one.target.clone());
         let (mut parts, mut sheets, mut from_1904) = (Vec::new(), Vec::new(), false);
@@ -255,7 +255,7 @@ impl XlsxRows<'_> {
                 Event::Eof => return Err(FileFault::damaged("a sheet is cut off")),
                 // A longer text makes its row too long, whatever is cut from it.
                 event if self.cell.open && self.cell.value.len() <= ROW_BYTES_MAX => {
-                    push_text(&event, &mut self.cell.value)?
+                    push_text(&event, &mut self.cell.value)?;
                 }
                 _ => {}
             }
@@ -371,15 +371,12 @@ fn unescape(value: &str, text: &mut String) {
             Some(0x5F) => Some('_'),
             _ => None,
         };
-        match sign {
-            Some(sign) => {
-                text.push(sign);
-                rest = &rest[at + 7..];
-            }
-            None => {
-                text.push_str("_x");
-                rest = &rest[at + 2..];
-            }
+        if let Some(sign) = sign {
+            text.push(sign);
+            rest = &rest[at + 7..];
+        } else {
+            text.push_str("_x");
+            rest = &rest[at + 2..];
         }
     }
     text.push_str(rest);

@@ -225,7 +225,7 @@ async fn use_saved(pages: &Pages, user: &User, file: KeptFile, form: &Form) -> R
     let chosen: MappingWords = serde_json::from_value(saved.words).unwrap_or_default();
     let MappingWords { map, leave_out, status, permit_type, date_format, sheet } = chosen;
     let mapping = Some(saved.name);
-    let words = ImportWords { map, leave_out, status, permit_type, date_format, sheet, mapping, ..words_of(&file) };
+    let words = ImportWords { map, leave_out, status, permit_type, date_format, mapping, sheet, ..words_of(&file) };
     if let Err(refused) = pages.api.files.check(&words).await {
         let page = option_refused(pages, user, file, words, refused).await?;
         return Ok(page.refused(StatusCode::UNPROCESSABLE_ENTITY));

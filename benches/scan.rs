@@ -76,7 +76,7 @@ async fn measure(url: &str, size: i64) -> Result<Duration, Error> {
         boot_id: Uuid::new_v4(),
         patience: PATIENCE,
         stop: CancellationToken::new(),
-        heartbeat: Default::default(),
+        heartbeat: permit_notifier::outgoing::heartbeat::Heartbeat::default(),
     };
     // One completed scan, so that the look back is what it is every day.
     connection.execute(AssertSqlSafe(FIRST_SCAN.replace("$today", &format!("'{today}'")))).await?;

@@ -95,7 +95,7 @@ impl Office {
             boot_id: Uuid::new_v4(),
             patience: PATIENCE,
             stop: CancellationToken::new(),
-            heartbeat: Default::default(),
+            heartbeat: permit_notifier::outgoing::heartbeat::Heartbeat::default(),
         };
         let request = ScanRequest { scheduled_for: None, trigger: Trigger::Command, as_of: None };
         let report = run_once(&rules, request).await?;

@@ -62,6 +62,11 @@ async fn an_export_that_is_imported_again_changes_nothing() {
     assert_eq!((report.status.as_u16(), &report.body["committed"]), (201, &json!(true)), "{report:?}");
     assert_eq!((&report.body["unchanged"], &report.body["warnings"]), (&json!(5), &json!([])), "{report:?}");
     assert_eq!(dump(&api).await, before);
+    let workbook = api.request(Method::GET, "/permits/export?format=xlsx").send().await.unwrap().bytes().await.unwrap();
+    let report = send(api.request(Method::POST, "/imports?catch_up=true").body(workbook)).await;
+    assert_eq!((report.status.as_u16(), &report.body["guessed"]["format"]), (201, &json!("xlsx")), "{report:?}");
+    assert_eq!((&report.body["unchanged"], &report.body["warnings"]), (&json!(5), &json!([])), "{report:?}");
+    assert_eq!(dump(&api).await, before);
     api.close().await;
 }
 

@@ -9,7 +9,7 @@ const ROWS: u32 = 6000;
 
 fn desk() -> Desk {
     let desk = Desk::new();
-    let rows: String = (0..ROWS).map(|i| format!("P-{i},Food,Ann,2030-01-{:02}\n", 1 + i % 28)).collect();
+    let rows = (0..ROWS).map(|i| format!("P-{i},Food,Ann,2030-01-{:02}\n", 1 + i % 28)).collect::<Vec<_>>().concat();
     let text = format!("permit_number,permit_type,holder_name,expires_on\n{rows}");
     std::fs::write(desk.folder().join("permits.csv"), text).expect("written");
     desk

@@ -12,8 +12,10 @@ fn utf16(text: &str, little: bool, mark: bool) -> Vec<u8> {
 #[test]
 fn utf16_is_read_with_its_mark_and_without() {
     // Longer than what is read at once, so that a letter of two units stands on the edge.
-    let rows: String =
-        (0..6000).map(|i| format!("N-{i}\tFood\tZoë 🦀 Nuñez\tzoe@example.org\t2026-05-01\r\n")).collect();
+    let rows = (0..6000)
+        .map(|i| format!("N-{i}\tFood\tZoë 🦀 Nuñez\tzoe@example.org\t2026-05-01\r\n"))
+        .collect::<Vec<_>>()
+        .concat();
     let text = HEADER.replace(',', "\t") + rows.as_str();
     for (little, name) in [(true, "UTF-16LE"), (false, "UTF-16BE")] {
         for mark in [true, false] {
@@ -52,7 +54,8 @@ fn what_is_not_utf8_is_windows_1252_and_said_to_be() {
 fn letters_that_are_cut_by_the_edge_of_what_is_read_at_once_are_still_utf8() {
     for shift in 0..3 {
         let text = format!("{}{HEADER}1,Food,{},,2026-01-01\n", "\n".repeat(shift), "é".repeat(9_000));
-        let rows: String = (0..20).map(|i| format!("N-{i},Food,{},,2026-01-01\n", "é€".repeat(4_000))).collect();
+        let rows =
+            (0..20).map(|i| format!("N-{i},Food,{},,2026-01-01\n", "é€".repeat(4_000))).collect::<Vec<_>>().concat();
         let (reading, _) = read(text + rows.as_str(), &plain()).unwrap();
         assert_eq!((reading.guessed.encoding.as_str(), reading.rejected), ("UTF-8", 0));
     }

@@ -53,7 +53,7 @@ fn formulas_that_nobody_calculated_are_pointed_out() {
 fn many_texts_are_found_by_their_numbers_wherever_they_stand() {
     // More than is kept in memory, asked for from the end, from the beginning, and far apart.
     let long = "é".repeat(2_000);
-    let strings: String = (0..4_000).map(|i| format!("<x:si><x:t>{i} {long}</x:t></x:si>")).collect();
+    let strings = (0..4_000).map(|i| format!("<x:si><x:t>{i} {long}</x:t></x:si>")).collect::<Vec<_>>().concat();
     let asked: Vec<u32> = (0..200).map(|i| [3_999 - i, i, (i * 1_237) % 4_000][i as usize % 3]).collect();
     let rows = asked.iter().enumerate().map(|(at, number)| {
         row(&[
@@ -112,7 +112,7 @@ fn open_document_says_a_lot_at_once() {
     let covered = "<table:covered-table-cell/>";
     let failed = cell(r#"office:value-type="string" calcext:value-type="error""#, "<text:p>#N/A</text:p>");
     let rows = [
-        r#"<table:shapes><draw:frame><text:p>a picture</text:p></draw:frame></table:shapes>"#.to_owned(),
+        "<table:shapes><draw:frame><text:p>a picture</text:p></draw:frame></table:shapes>".to_owned(),
         r#"<table:table-column table:number-columns-repeated="2"/><table:table-column table:visibility="collapse"/>"#
             .to_owned(),
         line(r#"table:number-rows-repeated="2""#, &[&empty_to_the_right]),
@@ -209,8 +209,11 @@ fn what_unpacks_to_more_than_anybody_needs_is_refused() {
     assert!(matches!(refused(archive(&parts)), FileFault::TooBig(_)), "very many parts");
     let cells = r#"<table:table-cell office:value-type="float" office:value="1"><text:p>1</text:p></table:table-cell>"#;
     let again = format!(r#"<table:table-row table:number-rows-repeated="4000000000">{cells}</table:table-row>"#);
-    let names: String =
-        NAMES.iter().map(|name| format!("<table:table-cell><text:p>{name}</text:p></table:table-cell>")).collect();
+    let names = NAMES
+        .iter()
+        .map(|name| format!("<table:table-cell><text:p>{name}</text:p></table:table-cell>"))
+        .collect::<Vec<_>>()
+        .concat();
     let table =
         format!(r#"<table:table table:name="A"><table:table-row>{names}</table:table-row>{again}</table:table>"#);
     let keep = options(&[], &[], None, true);

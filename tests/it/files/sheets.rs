@@ -29,7 +29,7 @@ fn with_cells(days: &[&str], texts: &[&str]) -> Vec<u8> {
             sheet.write_row(row, 0, ["", "Food", "Ann", ""]).unwrap();
             sheet.write_number(row, 0, row).unwrap();
             if row as usize <= days.len() {
-                sheet.write_datetime_with_format(row, 4, &date(day), &format).unwrap();
+                sheet.write_datetime_with_format(row, 4, date(day), &format).unwrap();
             } else {
                 sheet.write_string(row, 4, *day).unwrap();
             }

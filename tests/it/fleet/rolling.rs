@@ -33,15 +33,15 @@ async fn replace_all(notices: usize) {
     let began = Instant::now();
     let mut services: Vec<Service> = launch(&post, &server.url(), REPLICAS, |desk| desk);
     let mut stops = Vec::new();
-    for number in 0..REPLICAS {
+    for (number, service) in services.iter_mut().enumerate() {
         let share = notices * (number + 1) / (REPLICAS + 2);
         until_within(PATIENT, "they are in the midst of it", async || server.taken() >= share).await;
         let told = Instant::now();
-        services[number].terminate();
-        assert_eq!(services[number].ended(), Some(0), "{}", services[number].said());
+        service.terminate();
+        assert_eq!(service.ended(), Some(0), "{}", service.said());
         stops.push(told.elapsed());
         assert!(server.taken() < notices, "nothing was left for those who stay");
-        services[number] = Service::start(desk(&post, &server.url()));
+        *service = Service::start(desk(&post, &server.url()));
     }
     until_within(PATIENT, "all is sent", async || {
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -8,6 +8,7 @@ fn complete() -> ImportRules<'static> {
     ImportRules { complete: true, ..rules() }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "as a report has it")]
 fn missing(count: u64, expired: u64, numbers: &[&str]) -> Option<MissingPermits> {
     Some(MissingPermits { count, expired, numbers: numbers.iter().map(|number| (*number).to_owned()).collect() })
 }

@@ -61,7 +61,7 @@ async fn an_import_beside_a_scan_neither_blocks_it_nor_doubles_a_notice() {
             boot_id: Uuid::now_v7(),
             patience: PATIENCE,
             stop: CancellationToken::new(),
-            heartbeat: Default::default(),
+            heartbeat: permit_notifier::outgoing::heartbeat::Heartbeat::default(),
         };
         let request = ScanRequest { scheduled_for: None, trigger: Trigger::Manual, as_of: None };
         // Every permit renewed, or corrected to another holder, while the scan judges it.

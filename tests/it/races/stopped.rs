@@ -92,7 +92,7 @@ async fn child_scans_and_may_be_stopped() {
         boot_id: Uuid::now_v7(),
         patience: PATIENCE,
         stop: CancellationToken::new(),
-        heartbeat: Default::default(),
+        heartbeat: permit_notifier::outgoing::heartbeat::Heartbeat::default(),
     };
     match run_once(&rules, expected_at(now)).await {
         Ok(report) => println!("child-completed {report:?}"),

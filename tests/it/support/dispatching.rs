@@ -122,7 +122,7 @@ impl Role {
             boot_id: replica.membership.boot_id(),
             patience: permit_notifier::scan::PATIENCE,
             stop: replica.soft.clone(),
-            heartbeat: Default::default(),
+            heartbeat: permit_notifier::outgoing::heartbeat::Heartbeat::default(),
         }
     }
 

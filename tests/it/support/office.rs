@@ -63,7 +63,7 @@ impl TestOffice {
             boot_id: Uuid::now_v7(),
             patience: PATIENCE,
             stop: CancellationToken::new(),
-            heartbeat: Default::default(),
+            heartbeat: permit_notifier::outgoing::heartbeat::Heartbeat::default(),
         };
         let pool = pool(&url, 12).expect("a pool");
         Self { url, clock, pool, rules, delay: TimeDelta::zero(), claim_limit: 0, closed: false }

@@ -100,14 +100,13 @@ async fn mails_that_wait_are_one_after_a_day_in_which_they_might_have_gone() {
 fn only_the_hours_of_the_window_count() {
     let zone = chrono_tz::America::Chicago;
     let window = "Mon-Fri 08:00-18:00".parse().unwrap();
-    let hours = |since: &str, now: &str| {
-        open_time(&window, zone, since.parse().unwrap(), now.parse().unwrap()).num_minutes() as f64 / 60.0
-    };
+    let minutes =
+        |since: &str, now: &str| open_time(&window, zone, since.parse().unwrap(), now.parse().unwrap()).num_minutes();
     // Friday 17:00 to Monday 09:30, over the night in which clocks go forward.
-    assert_eq!(hours("2027-03-12T23:00:00Z", "2027-03-15T14:30:00Z"), 2.5);
-    assert_eq!(hours("2027-03-13T12:00:00Z", "2027-03-14T23:00:00Z"), 0.0);
-    assert_eq!(hours("2027-03-10T15:00:00Z", "2027-03-10T16:30:00Z"), 1.5);
-    assert_eq!(hours("1970-01-01T00:00:00Z", "2027-03-10T12:00:00Z"), 44.0 * 10.0);
+    assert_eq!(minutes("2027-03-12T23:00:00Z", "2027-03-15T14:30:00Z"), 150);
+    assert_eq!(minutes("2027-03-13T12:00:00Z", "2027-03-14T23:00:00Z"), 0);
+    assert_eq!(minutes("2027-03-10T15:00:00Z", "2027-03-10T16:30:00Z"), 90);
+    assert_eq!(minutes("1970-01-01T00:00:00Z", "2027-03-10T12:00:00Z"), 44 * 600, "it looks back two months");
 }
 
 #[tokio::test]

@@ -35,6 +35,7 @@ async fn a_scan_that_takes_a_while_says_that_it_began() {
     sqlx::raw_sql("BEGIN").execute(&mut *holder).await.unwrap();
     sqlx::query("SELECT FROM permits WHERE id = $1 FOR UPDATE").bind(permit).execute(&mut *holder).await.unwrap();
     office.sql("DELETE FROM deliveries; DELETE FROM notices").await;
+    #[expect(clippy::disallowed_methods, reason = "ends with the test")]
     let scan = tokio::spawn(async move { permit_notifier::scan::pass::run_once(&scans, by_hand()).await });
     while listener.calls().is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -91,6 +92,7 @@ async fn a_scan_that_did_not_run_is_a_failure_for_whoever_listens() {
     watcher.look().await;
     office.now_is("2027-03-11T13:00:00Z");
     let stop = CancellationToken::new();
+    #[expect(clippy::disallowed_methods, reason = "ends with the test")]
     let running = tokio::spawn(watcher.watch.run(stop.clone()));
     while listener.calls().is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;

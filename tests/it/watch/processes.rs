@@ -12,7 +12,7 @@ use crate::support::{
     smtp_server::SmtpServer,
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     let end = Instant::now() + PATIENCE;

@@ -129,7 +129,7 @@ impl Postbox {
             boot_id: Uuid::now_v7(),
             patience: PATIENCE,
             stop: CancellationToken::new(),
-            heartbeat: Default::default(),
+            heartbeat: permit_notifier::outgoing::heartbeat::Heartbeat::default(),
         }
     }
 

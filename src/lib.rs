@@ -5,9 +5,9 @@
 //! `scan` finds and claims what is owed, one replica at a time; `dispatch` sends it, on every replica;
 //! `watch` looks for what the operator must hear of, and says it; `mail` composes messages and hands them
 //! over; `auth` says who may do what; `files` reads what offices hand us; `purge` removes what is
-//! old; `web` is HTTP; `app` puts the parts together and `commands` are what a person can run. Leaves that any of them may use: `config` (the
-//! environment), `clock` (business time), `shutdown`, `telemetry` (logs and metrics), `outgoing` (what we call
-//! by HTTP), and `private_postgres` (the database server of our own).
+//! old; `web` is HTTP; `app` puts the parts together and `commands` are what a person can run. Leaves that any of
+//! them may use: `config` (the environment), `clock` (business time), `shutdown`, `telemetry` (logs and metrics),
+//! `outgoing` (what we call by HTTP), and `private_postgres` (the database server of our own).
 
 pub mod app;
 pub mod auth;

@@ -18,7 +18,7 @@ use crate::{
         connect::in_time,
         leases::{Leased, give_back},
         recovery::{end_unsent, serve_missing_copies},
-        refused::{Refusal, record_refused},
+        refused::{Refusal, Refused, record_refused},
         settle::Settled,
         transport::return_probe,
     },
@@ -44,7 +44,7 @@ impl Endings {
     /// An attempt is over and recorded.
     pub(super) async fn recorded(&self, letter: &Letter, number: i32, ended: &Ended, settled: Option<Settled>) {
         let leased = &letter.work.leased;
-        log(leased, Some(number), ended, settled.as_ref().and_then(|settled| settled.state));
+        log(leased, number, ended, settled.as_ref().and_then(|settled| settled.state));
         seen_after(&self.transport, ended, letter.work.probe_token());
         if let Some(permit) = settled.and_then(|settled| settled.unserved) {
             tell_apart(leased, in_time(self.serve(permit)).await);
@@ -55,13 +55,13 @@ impl Endings {
     pub(super) async fn refused(&self, letter: &Letter, ended: &Ended) {
         self.over(letter, ended);
         match in_time(self.record_refused(letter, ended)).await {
-            Ok(state) => log(&letter.work.leased, None, ended, state),
+            Ok(refused) => log(&letter.work.leased, refused.number, ended, refused.state),
             failed => tell_apart(&letter.work.leased, failed.map(|_| ())),
         }
         seen_after(&self.transport, ended, letter.work.probe_token());
     }
 
-    async fn record_refused(&self, letter: &Letter, ended: &Ended) -> Result<Option<DeliveryState>> {
+    async fn record_refused(&self, letter: &Letter, ended: &Ended) -> Result<Refused> {
         let work = &letter.work;
         let key = work.leased.recipient.address.key();
         let suppress = nowhere(ended).then_some(key.as_str());
@@ -76,12 +76,12 @@ impl Endings {
         };
         let now = self.rules.moment().await?.now;
         let mut connection = self.rules.pool.acquire().await?;
-        let state = record_refused(&mut connection, &refusal, self.rules.max_attempts, now).await?;
+        let refused = record_refused(&mut connection, &refusal, self.rules.max_attempts, now).await?;
         drop(connection);
         if suppress.is_some() {
             self.serve(work.leased.key.permit_id).await?;
         }
-        Ok(state)
+        Ok(refused)
     }
 
     /// It must not go, for this reason.
@@ -131,7 +131,7 @@ impl Endings {
     }
 }
 
-fn log(leased: &Leased, attempt: Option<i32>, ended: &Ended, state: Option<DeliveryState>) {
+fn log(leased: &Leased, attempt: i32, ended: &Ended, state: Option<DeliveryState>) {
     let outcome = ended.outcome.as_str();
     tracing::info!(
         notice_key = %leased.key,

@@ -34,14 +34,23 @@ pub struct Refusal<'r> {
     pub suppress: Option<&'r str>,
 }
 
+/// What was recorded of a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused {
+    /// Which attempt of its delivery it is, from 1.
+    pub number: i32,
+    /// What the delivery became, if it did.
+    pub state: Option<DeliveryState>,
+}
+
 /// Records an attempt that the transport refused before the gate. The delivery changes only if it is still
-/// pending under our lease; else the attempt stands alone. Says what the delivery became, if it did.
+/// pending under our lease; else the attempt stands alone.
 pub async fn record_refused(
     connection: &mut PgConnection,
     refusal: &Refusal<'_>,
     max_attempts: u32,
     now: DateTime<Utc>,
-) -> Result<Option<DeliveryState>> {
+) -> Result<Refused> {
     let delivery = refusal.lease.delivery_id;
     let mut transaction = connection.begin().await?;
     let notice = sqlx::query!(
@@ -52,7 +61,7 @@ pub async fn record_refused(
     .fetch_one(&mut *transaction)
     .await?;
     lock_deliveries(&mut transaction, &[delivery]).await?;
-    insert_attempt(&mut transaction, refusal, &notice.notice_key, now).await?;
+    let number = insert_attempt(&mut transaction, refusal, &notice.notice_key, now).await?;
     let before = sqlx::query_scalar!("SELECT attempt_count FROM deliveries WHERE id = $1", delivery)
         .fetch_one(&mut *transaction)
         .await?;
@@ -71,7 +80,7 @@ pub async fn record_refused(
     // The transport's row is locked last.
     transport::hear(&mut transaction, std::iter::once((refusal.settlement, false))).await?;
     transaction.commit().await?;
-    Ok(changed.then_some(after.state))
+    Ok(Refused { number, state: changed.then_some(after.state) })
 }
 
 async fn insert_attempt(
@@ -79,13 +88,14 @@ async fn insert_attempt(
     refusal: &Refusal<'_>,
     notice_key: &str,
     now: DateTime<Utc>,
-) -> Result<()> {
+) -> Result<i32> {
     let settlement = refusal.settlement;
-    sqlx::query!(
+    let number = sqlx::query_scalar!(
         "INSERT INTO attempts (id, delivery_id, number, notice_key, boot_id, transport, outcome, transport_fault,
                                reason, phase, smtp_code, enhanced_code, response, payload_sha256, started_at, finished_at)
          SELECT $1, $2, coalesce(max(number), 0) + 1, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14
-         FROM attempts WHERE delivery_id = $2",
+         FROM attempts WHERE delivery_id = $2
+         RETURNING number",
         settlement.attempt_id,
         refusal.lease.delivery_id,
         notice_key,
@@ -100,10 +110,8 @@ async fn insert_attempt(
         settlement.response,
         refusal.payload_sha256,
         now,
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
+    );
+    Ok(number.fetch_one(connection).await?)
 }
 
 async fn update_delivery(

@@ -1,11 +1,11 @@
 //! Scans as rows: every try is one, and an expected time is met by one that completed.
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{Moment, Result, claims::Counts};
-use crate::domain::words;
+use crate::{domain::words, scan::schedule::ScanSchedule};
 
 words! {
     /// What started a scan.
@@ -219,6 +219,22 @@ pub async fn expected_since(
         zone,
     );
     Ok(since.fetch_optional(connection).await?)
+}
+
+/// The last expected time whose grace is over at `now`, if no scan has met it. Times before the schedule came into force
+/// were never expected.
+pub async fn missing_run(
+    connection: &mut PgConnection,
+    schedule: &ScanSchedule,
+    grace: TimeDelta,
+    now: DateTime<Utc>,
+) -> Result<Option<DateTime<Utc>>> {
+    let since = expected_since(connection, schedule.expression(), schedule.zone().name()).await?;
+    let expected = schedule.last_expected(now - grace);
+    let Some(expected) = expected.filter(|expected| since.is_some_and(|since| since <= *expected)) else {
+        return Ok(None);
+    };
+    Ok((!is_met(connection, expected, now).await?).then_some(expected))
 }
 
 /// Notices that wait for a person because more was due at once than the limit allows.

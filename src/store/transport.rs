@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{Result, leases::Lease, settle::Settlement};
-use crate::domain::attempt::Outcome;
+use crate::{domain::attempt::Outcome, telemetry::mask_addresses};
 
 /// What the breaker lets a process do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +94,8 @@ pub async fn lease_for_probe(connection: &mut PgConnection, boot_id: Uuid, now: 
 
 /// Opens the breaker for everybody, or lengthens its pause after a probe that failed: one second, then twice as
 /// long each time, at most sixty; never shorter than the server asked for. A fault that is reported while the
-/// breaker is open already, by somebody who does not hold the probe, changes nothing.
+/// breaker is open already, by somebody who does not hold the probe, changes nothing. The words of the server may repeat
+/// an address, which is nobody's business here.
 pub async fn open_breaker(
     connection: &mut PgConnection,
     fault: &str,
@@ -109,7 +110,7 @@ pub async fn open_breaker(
                  CASE WHEN paused_until IS NULL THEN 1 ELSE pause_seconds * 2 END)) * (0.75 + random() / 4))),
              opened_at = coalesce(opened_at, clock_timestamp()), fault = $1, probe_boot_id = NULL, probe_token = NULL
          WHERE paused_until IS NULL OR probe_token = $3",
-        fault,
+        mask_addresses(fault),
         asked,
         probe,
     )

@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-use super::{WatchRules, missing::missing_run};
+use super::WatchRules;
 use crate::{
     domain::{
         alarm::AlarmKind,
@@ -15,7 +15,9 @@ use crate::{
         Moment, PgConnection, Result,
         alarms::Condition,
         lists::problems::count_problems,
-        memory, stock,
+        memory,
+        scans::missing_run,
+        stock,
         watched::{self, LivingProcess},
     },
     telemetry::mask_addresses,
@@ -52,7 +54,7 @@ async fn scans(
     moment: Moment,
     found: &mut Vec<Condition>,
 ) -> Result<()> {
-    if let Some(expected) = missing_run(rules, connection, moment.now).await? {
+    if let Some(expected) = missing_run(connection, &rules.schedule, rules.grace, moment.now).await? {
         let late = (moment.now - expected).num_minutes();
         let at = local(expected, rules.zone);
         found.push(Condition {

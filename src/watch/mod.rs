@@ -11,7 +11,6 @@
 
 pub mod conditions;
 pub mod messages;
-mod missing;
 mod words;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};

@@ -141,6 +141,18 @@ pub(super) fn write_moment(moment: NaiveDateTime, text: &mut String) {
     }
 }
 
+/// A moment in ISO 8601 as other days are written; false, and as it stands, when it is none.
+pub(super) fn write_iso(value: &str, text: &mut String) -> bool {
+    let value = value.trim();
+    let moment = value.parse::<NaiveDateTime>().ok();
+    let moment = moment.or_else(|| value.parse::<NaiveDate>().ok()?.and_hms_opt(0, 0, 0));
+    match moment {
+        Some(moment) => write_moment(moment, text),
+        None => text.push_str(value),
+    }
+    moment.is_some()
+}
+
 /// The number as it stands if it is digits alone; else as a person would write it.
 fn plain(stored: &str, value: f64, text: &mut String) -> Written {
     let digits = stored.strip_prefix('-').unwrap_or(stored);

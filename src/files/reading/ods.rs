@@ -9,7 +9,6 @@ use super::archive::{Archive, Part};
 use super::cells::Cells;
 use super::numbers::{self, NumberFormat, Written};
 use super::workbook::{HIDDEN_MAX, MERGED_MAX, Merged, NO_COLUMN, ROWS_MAX, SheetSeen, letters};
-use super::xlsx::write_iso;
 use super::xml::{Xml, attribute, push_text};
 use super::{COLUMNS_MAX, ROW_BYTES_MAX};
 
@@ -290,7 +289,7 @@ impl Cell {
                 cells.overlong += u32::from(written == Written::Overlong);
             }
             "percentage" => drop(numbers::write(&self.value, &NumberFormat::Percent, false, &mut self.shown)),
-            "date" => is_day = write_iso(&self.value, &mut self.shown),
+            "date" => is_day = numbers::write_iso(&self.value, &mut self.shown),
             "boolean" => self.shown.push_str(if self.value == "true" { "TRUE" } else { "FALSE" }),
             _ => self.shown.push_str(&self.text),
         }

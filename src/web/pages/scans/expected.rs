@@ -9,7 +9,7 @@ use super::super::when::{When, when};
 use super::ScanView;
 use crate::store::PgConnection;
 use crate::store::lists::scans::{Meeting, last_completed, list_meetings, list_scans, running_scan};
-use crate::store::scans::{expected_since, is_met};
+use crate::store::scans::{expected_since, missing_run};
 use crate::web::api::problem::Problem;
 
 /// How far back expected times are shown, and how many at most.
@@ -40,7 +40,7 @@ pub async fn standing(pages: &Pages, connection: &mut PgConnection, now: DateTim
     let tried =
         tried.filter(|tried| last.as_ref().is_none_or(|last| last.id != tried.id) && tried.outcome != "running");
     Ok(Standing {
-        missing: missing(pages, connection, since, now).await?.map(at),
+        missing: missing_run(connection, &pages.schedule, pages.grace, now).await?.map(at),
         last: last.map(|row| ScanView::of(row, pages)),
         tried: tried.map(|row| ScanView::of(row, pages)),
         running: running_scan(connection).await?,
@@ -52,20 +52,6 @@ pub async fn standing(pages: &Pages, connection: &mut PgConnection, now: DateTim
 async fn since(pages: &Pages, connection: &mut PgConnection) -> Result<Option<DateTime<Utc>>, Problem> {
     let zone = pages.schedule.zone();
     Ok(expected_since(connection, pages.schedule.expression(), zone.name()).await?)
-}
-
-/// The last expected time whose grace is over, if it is not met.
-async fn missing(
-    pages: &Pages,
-    connection: &mut PgConnection,
-    since: Option<DateTime<Utc>>,
-    now: DateTime<Utc>,
-) -> Result<Option<DateTime<Utc>>, Problem> {
-    let expected = pages.schedule.last_expected(now - pages.grace);
-    let Some(expected) = expected.filter(|expected| since.is_some_and(|since| since <= *expected)) else {
-        return Ok(None);
-    };
-    Ok((!is_met(connection, expected, now).await?).then_some(expected))
 }
 
 /// One expected time, and what became of it.

@@ -1,0 +1,191 @@
+//! One row at a time: all of its errors at once, or a term.
+
+mod people;
+mod term;
+
+use super::Reading;
+use super::dates::ColumnDates;
+use super::fields::Field;
+use super::mapping::Mapping;
+use super::options::ImportOptions;
+use super::reading::{CELL_CHARS_MAX, Row};
+use super::rejected::Kept;
+use super::remarks::{Reason, Rejections, Remark, Remarks, shorten};
+use super::report::Guessed;
+use super::term::TermRow;
+use super::values;
+use crate::domain::permit::PermitNumber;
+use crate::store::imports::staging::RejectedRow;
+
+/// What became of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Checked {
+    /// It has no error.
+    Good(Box<TermRow>),
+    /// It has some.
+    Rejected(RejectedRow),
+    /// The same, and as many as are kept are kept already.
+    LeftOut,
+}
+
+/// Checks rows and keeps the account of them.
+pub(super) struct Checker<'c> {
+    mapping: &'c Mapping,
+    dates: &'c ColumnDates,
+    options: &'c ImportOptions,
+    /// Cells of the header.
+    width: usize,
+    /// Characters that the encoding of the file does not have.
+    undefined: Option<&'static [char]>,
+    rejections: Rejections,
+    /// Rejected rows that are kept.
+    kept: Kept,
+    errors: Remarks,
+    warnings: Remarks,
+    addresses_cleaned: u64,
+    addresses_missing: u64,
+    without_status: u64,
+    /// Errors of the row that is being checked.
+    faults: Vec<Remark>,
+    /// Addresses of that row that are left out if the row is good, and are errors like others if it is not.
+    unusable: Vec<Remark>,
+}
+
+impl<'c> Checker<'c> {
+    pub fn new(
+        mapping: &'c Mapping,
+        dates: &'c ColumnDates,
+        options: &'c ImportOptions,
+        width: usize,
+        undefined: Option<&'static [char]>,
+    ) -> Self {
+        Self {
+            mapping,
+            dates,
+            options,
+            width,
+            undefined,
+            rejections: Rejections::default(),
+            kept: Kept::default(),
+            errors: Remarks::default(),
+            warnings: Remarks::default(),
+            addresses_cleaned: 0,
+            addresses_missing: 0,
+            without_status: 0,
+            faults: Vec::new(),
+            unusable: Vec::new(),
+        }
+    }
+
+    /// The term of a row without errors, or the row.
+    pub fn check(&mut self, row: &Row<'_>) -> Checked {
+        let term = if self.shape(row) { self.term(row) } else { None };
+        self.error_values(row);
+        if let Some(term) = term.filter(|_| self.faults.is_empty()) {
+            for mut remark in self.unusable.drain(..) {
+                remark.detail.push_str("; the permit is kept without it");
+                self.warnings.push(remark);
+            }
+            return Checked::Good(Box::new(term));
+        }
+        self.faults.append(&mut self.unusable);
+        self.rejections.count(&self.faults);
+        let number = self.mapping.cell(row, Field::PermitNumber).parse::<PermitNumber>();
+        let kept = self.kept.take(row, number.ok().map(|number| number.key()), &self.faults);
+        for fault in self.faults.drain(..) {
+            self.errors.push(fault);
+        }
+        kept.map_or(Checked::LeftOut, Checked::Rejected)
+    }
+
+    /// Whether the row has the cells of the header, none of them endless; otherwise no other error of the row would
+    /// make sense, or be worth the work.
+    fn shape(&mut self, row: &Row<'_>) -> bool {
+        let (found, wanted) = (row.len(), self.width);
+        if found != wanted {
+            let code = if found < wanted { Reason::TooFewCells } else { Reason::TooManyCells };
+            let detail = format!("the row has {found} cells and the header {wanted}");
+            self.faults.push(Remark { row: Some(row.number), column: None, value: None, code, detail });
+            return false;
+        }
+        for (at, cell) in row.cells().enumerate() {
+            if let Some(sign) = self.undefined.and_then(|undefined| cell.chars().find(|c| undefined.contains(c))) {
+                let detail = format!(
+                    "the byte {:02X} stands for no character in Windows-1252, so the file is written in something \
+                     else; save it as csv in UTF-8",
+                    u32::from(sign)
+                );
+                let column = Some(shorten(self.mapping.header(at)));
+                let (row, value) = (Some(row.number), Some(shorten(cell)));
+                self.faults.push(Remark { row, column, value, code: Reason::UndefinedCharacter, detail });
+            }
+            if cell.len() > CELL_CHARS_MAX && cell.chars().count() > CELL_CHARS_MAX {
+                let detail = format!("a cell has at most {CELL_CHARS_MAX} characters");
+                let column = Some(shorten(self.mapping.header(at)));
+                let value = Some(shorten(cell));
+                self.faults.push(Remark { row: Some(row.number), column, value, code: Reason::CellTooLong, detail });
+            }
+        }
+        self.faults.is_empty()
+    }
+
+    /// A cell that failed to calculate has that one error: whatever else is said of it follows from that.
+    fn error_values(&mut self, row: &Row<'_>) {
+        for (at, cell) in row.cells().enumerate() {
+            if !cell.starts_with(['#', 'E']) || !values::is_error_value(cell) || !self.mapping.reads(at) {
+                continue;
+            }
+            let column = Some(shorten(self.mapping.header(at)));
+            self.faults.retain(|fault| fault.column != column);
+            let detail = "the cell failed to calculate in the spreadsheet; put the value there".to_owned();
+            let (row, value) = (Some(row.number), Some(shorten(cell)));
+            self.faults.push(Remark { row, column, value, code: Reason::ErrorValue, detail });
+        }
+    }
+
+    fn fault(&mut self, row: &Row<'_>, field: Field, code: Reason, detail: String) {
+        let remark = self.remark(row, field, code, detail);
+        self.faults.push(remark);
+    }
+
+    fn remark(&self, row: &Row<'_>, field: Field, code: Reason, detail: String) -> Remark {
+        let column = self.mapping.column(field).map(shorten);
+        let value = column.is_some().then(|| shorten(self.mapping.cell(row, field)));
+        Remark { row: Some(row.number), column, value, code, detail }
+    }
+
+    /// The account of a file of `rows` rows, about which as a whole `remarks` are to be made.
+    pub fn finish(self, rows: u64, guessed: Guessed, remarks: Vec<Remark>) -> Reading {
+        let whole = Remark::whole;
+        let mut warnings: Vec<Remark> = remarks.into_iter().chain(self.mapping.unused()).collect();
+        if self.without_status > 0 {
+            let detail =
+                format!("{} rows have no status; new permits among them are taken as active", self.without_status);
+            warnings.push(whole(Reason::StatusTakenAsActive, detail));
+        }
+        for (left_out, what) in [(self.errors.left_out(), "errors"), (self.warnings.left_out(), "warnings")] {
+            if left_out > 0 {
+                let detail = format!("{left_out} further {what} are counted and not listed");
+                warnings.push(whole(Reason::ListShortened, detail));
+            }
+        }
+        let not_kept = self.rejections.rows - self.kept.rows();
+        if not_kept > 0 {
+            let detail = format!("{not_kept} further rejected rows are counted and not kept for the file of errors");
+            warnings.push(whole(Reason::ListShortened, detail));
+        }
+        warnings.extend(self.warnings.into_kept());
+        Reading {
+            rows,
+            rejected: self.rejections.rows,
+            rejected_by_reason: self.rejections.by_reason,
+            guessed,
+            nameless: self.rejections.rows - self.kept.named(),
+            mapped: self.mapping.mapped(),
+            addresses_cleaned: self.addresses_cleaned,
+            addresses_missing: self.addresses_missing,
+            errors: self.errors.into_kept(),
+            warnings,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The term of a row, field by field.
+
+use chrono::NaiveDate;
+
+use super::Checker;
+use crate::domain::permit::{PermitNumber, PermitNumberError, PermitStatus, PermitTypeCode};
+use crate::domain::text;
+use crate::files::dates::DateFault;
+use crate::files::fields::Field;
+use crate::files::reading::Row;
+use crate::files::remarks::Reason;
+use crate::files::term::TermRow;
+use crate::files::values::{self, some};
+
+impl Checker<'_> {
+    pub(super) fn term(&mut self, row: &Row<'_>) -> Option<TermRow> {
+        let permit_number = self.permit_number(row);
+        let permit_type = self.permit_type(row);
+        let status = self.status(row);
+        let holder_name = self.needed(row, Field::HolderName).map(text::one_line);
+        let people = self.people(row);
+        let holder_language = self.language(row);
+        let issued_on = self.date(row, Field::IssuedOn);
+        let effective_on = self.date(row, Field::EffectiveOn);
+        let expires_on = self.expires_on(row);
+        self.order_of_dates(row, issued_on, effective_on, expires_on);
+        let (permit_type, permit_type_name) = permit_type?;
+        Some(TermRow {
+            row: row.number,
+            permit_number: permit_number?,
+            permit_type,
+            permit_type_name,
+            status: status?,
+            status_given: !values::squash(self.mapping.cell(row, Field::Status)).is_empty(),
+            holder_name: holder_name?,
+            holder_email: people.holder,
+            contacts: people.contacts,
+            holder_language,
+            site_address: some(text::one_line(&self.mapping.site_address(row))),
+            description: some(text::lines(self.mapping.cell(row, Field::Description))),
+            issued_on,
+            effective_on,
+            expires_on: expires_on?,
+            external_id: some(text::one_line(self.mapping.cell(row, Field::ExternalId))),
+        })
+    }
+
+    /// The cell of a needed field; an error when it is empty.
+    fn needed<'r>(&mut self, row: &Row<'r>, field: Field) -> Option<&'r str> {
+        let cell = self.mapping.cell(row, field);
+        if cell.chars().all(|c| c.is_whitespace() || c.is_control()) {
+            self.fault(row, field, Reason::Missing, format!("{field} is needed"));
+            return None;
+        }
+        Some(cell)
+    }
+
+    fn permit_number(&mut self, row: &Row<'_>) -> Option<PermitNumber> {
+        let cell = self.needed(row, Field::PermitNumber)?;
+        match cell.parse() {
+            Ok(number) => Some(number),
+            Err(error) => {
+                let error: PermitNumberError = error;
+                self.fault(row, Field::PermitNumber, Reason::InvalidPermitNumber, error.to_string());
+                None
+            }
+        }
+    }
+
+    fn permit_type(&mut self, row: &Row<'_>) -> Option<(PermitTypeCode, String)> {
+        let name = match self.options.permit_type() {
+            Some(name) => name.to_owned(),
+            None => text::one_line(self.needed(row, Field::PermitType)?),
+        };
+        let code = PermitTypeCode::from_name(&name);
+        if code.is_none() {
+            let detail = "a permit type needs letters or digits, of which its code is made; \
+                          or give all rows one type with --permit-type";
+            self.fault(row, Field::PermitType, Reason::InvalidPermitType, detail.to_owned());
+        }
+        Some((code?, name))
+    }
+
+    fn status(&mut self, row: &Row<'_>) -> Option<PermitStatus> {
+        let word = self.mapping.cell(row, Field::Status);
+        if values::squash(word).is_empty() {
+            self.without_status += u64::from(self.mapping.has(Field::Status));
+            return Some(PermitStatus::Active);
+        }
+        let status = values::status(word, self.options);
+        if status.is_none() {
+            let known = PermitStatus::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ");
+            let detail = format!("what this status means is not known; say it with --status FROM=TO, TO being {known}");
+            self.fault(row, Field::Status, Reason::UnknownStatus, detail);
+        }
+        status
+    }
+
+    fn language(&mut self, row: &Row<'_>) -> Option<String> {
+        let tag = self.mapping.cell(row, Field::HolderLanguage).trim();
+        if !tag.is_empty() && !text::is_language(tag) {
+            let detail = "not a language tag, such as en or pt-BR".to_owned();
+            self.fault(row, Field::HolderLanguage, Reason::InvalidLanguage, detail);
+        }
+        some(tag.to_owned())
+    }
+
+    fn date(&mut self, row: &Row<'_>, field: Field) -> Option<NaiveDate> {
+        let is_day = self.mapping.is_day(row, field);
+        let (code, detail) = match self.dates.parse(field, self.mapping.cell(row, field), is_day) {
+            Ok(date) => return date,
+            Err(DateFault::NoDate) => {
+                let format = self.dates.format(field);
+                (Reason::InvalidDate, format!("no such date; this column is read as {format}"))
+            }
+            Err(DateFault::DayNumber) => (
+                Reason::InvalidDate,
+                "a bare number is no date; format the column as dates in the spreadsheet".to_owned(),
+            ),
+            Err(DateFault::Time) => (
+                Reason::TimeInDate,
+                "a permit date is a day and has no time other than midnight, nor a zone".to_owned(),
+            ),
+        };
+        self.fault(row, field, code, detail);
+        None
+    }
+
+    fn expires_on(&mut self, row: &Row<'_>) -> Option<NaiveDate> {
+        let before = self.faults.len();
+        let date = self.date(row, Field::ExpiresOn);
+        if date.is_none() && self.faults.len() == before {
+            self.fault(row, Field::ExpiresOn, Reason::Missing, "expires_on is needed".to_owned());
+        }
+        date
+    }
+
+    fn order_of_dates(
+        &mut self,
+        row: &Row<'_>,
+        issued_on: Option<NaiveDate>,
+        effective_on: Option<NaiveDate>,
+        expires_on: Option<NaiveDate>,
+    ) {
+        let Some(expires_on) = expires_on else { return };
+        if let Some(effective_on) = effective_on.filter(|day| expires_on < *day) {
+            let detail = format!("expires_on is {expires_on}, before the first day of the term, {effective_on}");
+            self.fault(row, Field::ExpiresOn, Reason::ExpiryBeforeEffective, detail);
+        }
+        if let Some(issued_on) = issued_on.filter(|day| expires_on < *day) {
+            let detail = format!("expires_on is {expires_on}, before the day of issue, {issued_on}");
+            let warning = self.remark(row, Field::ExpiresOn, Reason::ExpiryBeforeIssue, detail);
+            self.warnings.push(warning);
+        }
+    }
+}

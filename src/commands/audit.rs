@@ -14,6 +14,7 @@ use super::{say, with_progress};
 use crate::{
     app::{App, Database},
     config::Config,
+    domain::saying::{counted, noun},
     files::ledger::Ledger,
     store::{
         PgConnection,
@@ -71,7 +72,12 @@ async fn compare(path: &Path, file: File, connection: &mut PgConnection, present
             say!("{}", sentence(&finding));
         })
         .await?;
-    say!("{messages} messages in the ledger: {differences} differences, {unresolved} unresolved ambiguous attempts.");
+    say!(
+        "{} in the ledger: {}, {unresolved} unresolved ambiguous {}.",
+        counted(messages, "message"),
+        counted(differences, "difference"),
+        noun(unresolved, "attempt")
+    );
     Ok(differences)
 }
 
@@ -84,7 +90,7 @@ fn sentence(finding: &Finding) -> String {
             format!("not accepted  {message_id}: accepted (line {line}), but {state} here, notice {notice_key}")
         }
         Finding::Twice { message_id, line, times } => {
-            format!("twice         {message_id}: accepted {times} times (first in line {line})")
+            format!("twice         {message_id}: accepted {} (first in line {line})", counted(times, "time"))
         }
         Finding::Missing { message_id, notice_key, transport } => {
             format!("missing       {message_id}: sent here ({transport}), but not in the ledger, notice {notice_key}")

@@ -9,6 +9,7 @@ use crate::{
         alarm::AlarmKind,
         calendar::{first_shown, plus_days, start_of_day},
         fingerprint::differences,
+        saying::{counted, which},
         window::SendWindow,
     },
     store::{
@@ -55,12 +56,12 @@ async fn scans(
     found: &mut Vec<Condition>,
 ) -> Result<()> {
     if let Some(expected) = missing_run(connection, &rules.schedule, rules.grace, moment.now).await? {
-        let late = (moment.now - expected).num_minutes();
+        let late = counted((moment.now - expected).num_minutes(), "minute");
         let at = local(expected, rules.zone);
         found.push(Condition {
             kind: AlarmKind::MissingRun,
             subject: expected.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
-            detail: format!("The scan expected at {at} has not completed; it is {late} minutes late."),
+            detail: format!("The scan expected at {at} has not completed; it is {late} late."),
         });
     }
     if let Some(failed) = watched::failed_scan(connection).await? {
@@ -85,18 +86,25 @@ async fn mails(
     if let Some(since) = stock::oldest_pending(connection, moment.now).await?
         && waits_too_long(rules, since, moment.now)
     {
-        let hours = (moment.now - since).num_hours();
-        found.push(condition(AlarmKind::OldestPending, format!("A mail has been due for {hours} hours.")));
+        let hours = counted((moment.now - since).num_hours(), "hour");
+        found.push(condition(AlarmKind::OldestPending, format!("A mail has been due for {hours}.")));
     }
     let kept = watched::count_kept_as_files(connection, moment).await?;
     if kept > 0 {
-        let detail = format!("{} that could still be sent to their holders are only files.", many(kept, "mail"));
+        let detail = format!(
+            "{} that could still be sent to their holders {} only files.",
+            many(kept, "mail"),
+            which(kept, "is", "are")
+        );
         found.push(condition(AlarmKind::FilesOnly, detail));
     }
     let late = watched::count_late_results(connection, moment.now).await?;
     if late > 0 {
-        let detail =
-            format!("The server took {} of which somebody had said that they had not arrived.", many(late, "mail"));
+        let detail = format!(
+            "The server took {} of which somebody had said that {} had not arrived.",
+            many(late, "mail"),
+            which(late, "it", "they")
+        );
         found.push(condition(AlarmKind::LateResult, detail));
     }
     Ok(())
@@ -109,7 +117,10 @@ async fn people(connection: &mut PgConnection, moment: Moment, found: &mut Vec<C
         found.push(condition(AlarmKind::DeadLetters, detail));
     }
     if counts.held > 0 {
-        found.push(condition(AlarmKind::Held, format!("{} wait for a person.", many(counts.held, "notice"))));
+        found.push(condition(
+            AlarmKind::Held,
+            format!("{} {} for a person.", many(counts.held, "notice"), which(counts.held, "waits", "wait")),
+        ));
     }
     let ambiguous = watched::count_ambiguous_before(connection, moment.now - AMBIGUOUS_FOR).await?;
     if ambiguous > 0 {
@@ -118,7 +129,8 @@ async fn people(connection: &mut PgConnection, moment: Moment, found: &mut Vec<C
     }
     let unsent = watched::count_unsent_statutory(connection, moment.today).await?;
     if unsent > 0 {
-        let detail = format!("{} owed by law passed their last day unsent.", many(unsent, "notice"));
+        let detail =
+            format!("{} owed by law passed {} last day unsent.", many(unsent, "notice"), which(unsent, "its", "their"));
         found.push(condition(AlarmKind::UnsentStatutory, detail));
     }
     Ok(())
@@ -127,8 +139,7 @@ async fn people(connection: &mut PgConnection, moment: Moment, found: &mut Vec<C
 /// Counts in the store end at a thousand or more.
 fn many(count: i64, what: &str) -> String {
     match count {
-        1 => format!("1 {what}"),
-        2..1000 => format!("{count} {what}s"),
+        ..1000 => counted(count, what),
         _ => format!("1000 {what}s or more"),
     }
 }
@@ -150,11 +161,11 @@ async fn service(
     }
     if let Some(session) = watched::held_session(connection, rules.held_limits).await? {
         let detail = format!(
-            "Session {} ({}, {}) has kept a transaction open for {} seconds.",
+            "Session {} ({}, {}) has kept a transaction open for {}.",
             session.pid,
             if session.application.is_empty() { "without a name" } else { &session.application },
             session.state,
-            session.seconds
+            counted(session.seconds, "second")
         );
         found.push(condition(AlarmKind::DatabaseHeld, detail));
     }

@@ -15,6 +15,7 @@ use super::report::Guessed;
 use super::term::TermRow;
 use super::values;
 use crate::domain::permit::PermitNumber;
+use crate::domain::saying::{counted, noun, which};
 use crate::store::imports::staging::RejectedRow;
 
 /// What became of a row.
@@ -104,7 +105,7 @@ impl<'c> Checker<'c> {
         let (found, wanted) = (row.len(), self.width);
         if found != wanted {
             let code = if found < wanted { Reason::TooFewCells } else { Reason::TooManyCells };
-            let detail = format!("the row has {found} cells and the header {wanted}");
+            let detail = format!("the row has {} and the header {wanted}", counted(found, "cell"));
             self.faults.push(Remark { row: Some(row.number), column: None, value: None, code, detail });
             return false;
         }
@@ -159,19 +160,31 @@ impl<'c> Checker<'c> {
         let whole = Remark::whole;
         let mut warnings: Vec<Remark> = remarks.into_iter().chain(self.mapping.unused()).collect();
         if self.without_status > 0 {
-            let detail =
-                format!("{} rows have no status; new permits among them are taken as active", self.without_status);
+            let rows = self.without_status;
+            let detail = format!(
+                "{} {} no status; new permits among them are taken as active",
+                counted(rows, "row"),
+                which(rows, "has", "have")
+            );
             warnings.push(whole(Reason::StatusTakenAsActive, detail));
         }
-        for (left_out, what) in [(self.errors.left_out(), "errors"), (self.warnings.left_out(), "warnings")] {
+        for (left_out, what) in [(self.errors.left_out(), "error"), (self.warnings.left_out(), "warning")] {
             if left_out > 0 {
-                let detail = format!("{left_out} further {what} are counted and not listed");
+                let detail = format!(
+                    "{left_out} further {} {} counted and not listed",
+                    noun(left_out, what),
+                    which(left_out, "is", "are")
+                );
                 warnings.push(whole(Reason::ListShortened, detail));
             }
         }
         let not_kept = self.rejections.rows - self.kept.rows();
         if not_kept > 0 {
-            let detail = format!("{not_kept} further rejected rows are counted and not kept for the file of errors");
+            let detail = format!(
+                "{not_kept} further rejected {} {} counted and not kept for the file of errors",
+                noun(not_kept, "row"),
+                which(not_kept, "is", "are")
+            );
             warnings.push(whole(Reason::ListShortened, detail));
         }
         warnings.extend(self.warnings.into_kept());

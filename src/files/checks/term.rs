@@ -75,7 +75,7 @@ impl Checker<'_> {
         let code = PermitTypeCode::from_name(&name);
         if code.is_none() {
             let detail = "a permit type needs letters or digits, of which its code is made; \
-                          or give all rows one type with --permit-type";
+                          or give all rows one type with --permit-type (permit_type over the API)";
             self.fault(row, Field::PermitType, Reason::InvalidPermitType, detail.to_owned());
         }
         Some((code?, name))
@@ -90,7 +90,9 @@ impl Checker<'_> {
         let status = values::status(word, self.options);
         if status.is_none() {
             let known = PermitStatus::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ");
-            let detail = format!("what this status means is not known; say it with --status FROM=TO, TO being {known}");
+            let detail = format!(
+                "what this status means is not known; say it with --status FROM=TO (status over the API), TO being {known}"
+            );
             self.fault(row, Field::Status, Reason::UnknownStatus, detail);
         }
         status
@@ -109,9 +111,17 @@ impl Checker<'_> {
         let is_day = self.mapping.is_day(row, field);
         let (code, detail) = match self.dates.parse(field, self.mapping.cell(row, field), is_day) {
             Ok(date) => return date,
-            Err(DateFault::NoDate) => {
-                let format = self.dates.format(field);
-                (Reason::InvalidDate, format!("no such date; this column is read as {format}"))
+            Err(fault @ (DateFault::NoDate | DateFault::ShortYear)) => {
+                let (example, format) = (self.dates.example(field), self.dates.format(field));
+                let detail = format!(
+                    "not understood as a date; the dates of this column are read as {example} ({format}){}",
+                    if fault == DateFault::ShortYear {
+                        "; write the year with four digits, or give --date-format (date_format over the API)"
+                    } else {
+                        ""
+                    }
+                );
+                (Reason::InvalidDate, detail)
             }
             Err(DateFault::DayNumber) => (
                 Reason::InvalidDate,
@@ -144,11 +154,11 @@ impl Checker<'_> {
     ) {
         let Some(expires_on) = expires_on else { return };
         if let Some(effective_on) = effective_on.filter(|day| expires_on < *day) {
-            let detail = format!("expires_on is {expires_on}, before the first day of the term, {effective_on}");
+            let detail = format!("it expires on {expires_on}, before the first day of the term, {effective_on}");
             self.fault(row, Field::ExpiresOn, Reason::ExpiryBeforeEffective, detail);
         }
         if let Some(issued_on) = issued_on.filter(|day| expires_on < *day) {
-            let detail = format!("expires_on is {expires_on}, before the day of issue, {issued_on}");
+            let detail = format!("it expires on {expires_on}, before the day of issue, {issued_on}");
             let warning = self.remark(row, Field::ExpiresOn, Reason::ExpiryBeforeIssue, detail);
             self.warnings.push(warning);
         }

@@ -71,7 +71,7 @@ fn rejected_rows_are_written_with_what_is_wrong() {
     let lines: Vec<&str> = errors.lines().collect();
     assert_eq!(lines[0], "permit_number,permit_type,holder_name,holder_email,expires_on,error");
     assert!(
-        lines[1].starts_with("-18,Food,=Ann,ann@example.com,soon,") && lines[1].contains("no such date"),
+        lines[1].starts_with("-18,Food,=Ann,ann@example.com,soon,") && lines[1].contains("not understood as a date"),
         "{errors}"
     );
     let elsewhere = desk.run(&["import", "permits.csv", "--errors", "/nowhere/errors.csv"]);

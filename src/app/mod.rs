@@ -132,6 +132,7 @@ impl<'d> App<'d> {
             grace: *scan_grace,
             window: send_window.clone(),
             oldest_pending: alerts.oldest_pending,
+            mails_everybody: self.config.smtp_url.is_some() && self.config.is_production(),
             held_limits: HELD_LIMITS,
             surfaces: email.into_iter().chain(webhook).collect(),
             heartbeat: Heartbeat::new(alerts.heartbeat.clone()),

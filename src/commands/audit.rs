@@ -14,6 +14,7 @@ use super::{say, with_progress};
 use crate::{
     app::{App, Database},
     config::Config,
+    domain::alarm::OPERATOR_MAIL,
     files::ledger::Ledger,
     store::{
         PgConnection,
@@ -60,9 +61,13 @@ async fn compare(path: &Path, file: File, connection: &mut PgConnection, present
         path.display(),
         ledger.lines()
     );
-    let (mut differences, mut unresolved) = (0, 0);
+    let (mut differences, mut unresolved, mut to_operator) = (0, 0, 0);
     let messages = audit
         .compare(present, |finding| {
+            if is_to_operator(&finding) {
+                to_operator += 1;
+                return;
+            }
             if finding.is_difference() {
                 differences += 1;
             } else {
@@ -71,8 +76,17 @@ async fn compare(path: &Path, file: File, connection: &mut PgConnection, present
             say!("{}", sentence(&finding));
         })
         .await?;
-    say!("{messages} messages in the ledger: {differences} differences, {unresolved} unresolved ambiguous attempts.");
+    say!(
+        "{messages} messages in the ledger, {to_operator} of them about alarms and tests: {differences} differences, \
+         {unresolved} unresolved ambiguous attempts."
+    );
     Ok(differences)
+}
+
+/// Mail about alarms, and the doctor's, is not recorded as notices are.
+fn is_to_operator(finding: &Finding) -> bool {
+    matches!(finding, Finding::Unknown { message_id, .. } if message_id.strip_prefix('<')
+        .is_some_and(|id| id.starts_with(OPERATOR_MAIL)))
 }
 
 fn sentence(finding: &Finding) -> String {

@@ -75,7 +75,8 @@ pub struct Raising<'r> {
     pub apart: TimeDelta,
 }
 
-/// Raises what does not stand yet, with its messages; says how many it raised. The caller has the lock.
+/// Raises what does not stand yet, with its messages; says what it raised. What stands is told once, and shown as it is
+/// now. The caller has the lock.
 pub async fn raise_alarms(
     connection: &mut PgConnection,
     conditions: &[Condition],
@@ -102,6 +103,16 @@ pub async fn raise_alarms(
         if let Some(row) = row.fetch_optional(&mut *connection).await? {
             write_messages(connection, &[row.id], AlarmEvent::Raised, raising.surfaces).await?;
             raised.push(row.try_into()?);
+        } else {
+            sqlx::query!(
+                "UPDATE alarms SET detail = $3
+                 WHERE kind = $1 AND subject = $2 AND cleared_at IS NULL AND detail <> $3",
+                kind.as_str(),
+                subject,
+                detail,
+            )
+            .execute(&mut *connection)
+            .await?;
         }
     }
     Ok(raised)

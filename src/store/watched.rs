@@ -111,6 +111,20 @@ pub async fn count_kept_as_files(connection: &mut PgConnection, moment: Moment) 
     Ok(count.fetch_one(connection).await?)
 }
 
+/// How many mails the guard of a trial kept back and may still be sent.
+pub async fn count_kept_back(connection: &mut PgConnection, moment: Moment) -> Result<i64> {
+    let count = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM (
+               SELECT FROM deliveries d JOIN notices n ON n.id = d.notice_id
+               WHERE d.reason_code = 'guard' AND d.state IN ('failed', 'suppressed') AND d.send_by >= $1
+                 AND n.superseded_at IS NULL AND n.state = 'failed'
+               LIMIT $2) found"#,
+        moment.today,
+        COUNT_MAX,
+    );
+    Ok(count.fetch_one(connection).await?)
+}
+
 /// A session that keeps a transaction open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldSession {

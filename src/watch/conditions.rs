@@ -89,8 +89,14 @@ async fn mails(
         found.push(condition(AlarmKind::OldestPending, format!("A mail has been due for {hours} hours.")));
     }
     let kept = watched::count_kept_as_files(connection, moment).await?;
-    if kept > 0 {
-        let detail = format!("{} that could still be sent to their holders are only files.", many(kept, "mail"));
+    // In a trial that is as it should be.
+    let back = if rules.mails_everybody { watched::count_kept_back(connection, moment).await? } else { 0 };
+    let unsent = [(kept, "only files"), (back, "kept back by a trial")].into_iter().filter(|(count, _)| *count > 0);
+    let is = |count| if count == 1 { "is" } else { "are" };
+    let unsent: Vec<String> =
+        unsent.map(|(count, why)| format!("{} {} {why}", many(count, "mail"), is(count))).collect();
+    if !unsent.is_empty() {
+        let detail = format!("Of what could still be sent to its holder, {}.", unsent.join(", and "));
         found.push(condition(AlarmKind::FilesOnly, detail));
     }
     let late = watched::count_late_results(connection, moment.now).await?;

@@ -64,6 +64,8 @@ pub struct WatchRules {
     pub window: Option<SendWindow>,
     /// How long a mail may have been due.
     pub oldest_pending: TimeDelta,
+    /// No guard of a trial keeps mail back.
+    pub mails_everybody: bool,
     /// How long a transaction may stay open.
     pub held_limits: HeldLimits,
     /// Where messages go.

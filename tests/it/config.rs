@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use permit_notifier::config::{
-    AmbiguousPolicy, Config, ConfigErrors, Environment, LogFormat, SmtpTls, SmtpUrl, TrustedProxies, read_dotenv,
+    AmbiguousPolicy, Config, ConfigErrors, Environment, LogFormat, SmtpTls, SmtpUrl, TrustedProxies, misspelt,
+    read_dotenv,
 };
 use secrecy::ExposeSecret;
 
@@ -375,6 +376,19 @@ fn a_dotenv_file_is_optional_and_its_first_entry_for_a_name_stays() {
     let values = read_dotenv(&path).unwrap();
     assert_eq!(values["TIME_ZONE"], "UTC");
     assert_eq!(values["SCAN_SCHEDULE"], "0 0 6 * * *");
+}
+
+#[test]
+fn a_name_that_looks_like_one_of_ours_is_said() {
+    let known = ["SMTP_URL", "MAIL_FROM", "LOG_LEVEL"].map(str::to_owned).into();
+    let set = ["SMTP_ULR", "SMTP_URL", "mail_from", "POSTGRES_PASSWORD", "LANG"].map(str::to_owned);
+    assert_eq!(
+        misspelt(&known, set.into_iter()),
+        [
+            "SMTP_ULR is set and not read; did you mean SMTP_URL?",
+            "mail_from is set and not read; did you mean MAIL_FROM?"
+        ]
+    );
 }
 
 #[test]

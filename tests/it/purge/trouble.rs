@@ -87,7 +87,11 @@ async fn purges_scans_and_changes_at_once_do_not_stop_each_other() {
         sqlx::query_scalar("SELECT id FROM permits ORDER BY id").fetch_all(&mut post.session().await).await.unwrap();
     let changes = async {
         for permit in permits.iter().step_by(3) {
-            post.renew(*permit, in_days(1400)).await;
+            post.correct(*permit, |permit| {
+                permit.holder_name = "A name anew".to_owned();
+                permit.expires_on = in_days(1400);
+            })
+            .await;
         }
     };
     let scans = async {

@@ -128,7 +128,9 @@ async fn the_mail_says_what_is_wrong_and_what_to_do() {
     let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()).collect();
     let [file] = &files[..] else { panic!("{files:?}") };
     let text = std::fs::read_to_string(file).unwrap();
-    assert!(text.contains(&server.accepted()[0].message_id), "the same mail has the same Message-ID: {text}");
+    let id = &server.accepted()[0].message_id;
+    assert!(text.contains(id), "the same mail has the same Message-ID: {text}");
+    assert!(id.trim_start_matches('<').starts_with("operator."), "an audit knows it by that: {id}");
     for part in [
         "Subject: Alarm: A scan did not run\r\n",
         "Auto-Submitted: auto-generated\r\n",

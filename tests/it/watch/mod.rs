@@ -36,6 +36,7 @@ fn rules(office: &TestOffice) -> WatchRules {
         grace: TimeDelta::minutes(30),
         window: office.rules.window.clone(),
         oldest_pending: TimeDelta::hours(24),
+        mails_everybody: true,
         held_limits: HeldLimits { any: Duration::from_mins(5), bulk: Duration::from_mins(30) },
         surfaces: vec![AlarmSurface::Email, AlarmSurface::Webhook],
         heartbeat: Heartbeat::default(),

@@ -150,3 +150,25 @@ async fn a_schedule_that_nobody_goes_by_any_more_comes_into_force_anew() {
     drop(connection);
     office.close().await;
 }
+
+#[tokio::test]
+async fn what_stands_is_told_once_and_shown_as_it_is_now() {
+    let office = TestOffice::new().await;
+    let mut watcher = Watcher::new(rules(&office)).await;
+    office.permit_expiring_in(30).await;
+    office.permit_expiring_in(30).await;
+    office.scan().await;
+    let fail = "WITH one AS (SELECT id, notice_id FROM deliveries WHERE state = 'pending' LIMIT 1),
+                     notice AS (UPDATE notices n SET state = 'failed' FROM one WHERE n.id = one.notice_id)
+                UPDATE deliveries d SET state = 'failed' FROM one WHERE d.id = one.id";
+    let details = "SELECT detail FROM alarms";
+    office.sql(fail).await;
+    assert_eq!(watcher.look().await.len(), 1);
+    assert_eq!(office.text(details).await, ["1 mail failed for good or came back."]);
+    let told = outbox(&office).await;
+    office.sql(fail).await;
+    assert_eq!(watcher.look().await, []);
+    assert_eq!(office.text(details).await, ["2 mails failed for good or came back."]);
+    assert_eq!(outbox(&office).await, told);
+    office.close().await;
+}

@@ -164,11 +164,11 @@ async fn what_stands_is_told_once_and_shown_as_it_is_now() {
     let details = "SELECT detail FROM alarms";
     office.sql(fail).await;
     assert_eq!(watcher.look().await.len(), 1);
-    assert_eq!(office.text(details).await, ["1 mail failed for good or came back."]);
+    assert!(office.text(details).await[0].starts_with("1 mail failed for good or came back on "));
     let told = outbox(&office).await;
     office.sql(fail).await;
     assert_eq!(watcher.look().await, []);
-    assert_eq!(office.text(details).await, ["2 mails failed for good or came back."]);
+    assert!(office.text(details).await[0].starts_with("2 mails failed for good or came back on "));
     assert_eq!(outbox(&office).await, told);
     office.close().await;
 }

@@ -68,6 +68,32 @@ async fn each_purpose_has_its_own_name_and_limits() {
     }
 }
 
+/// What a session began with, of whatever kind its socket is.
+async fn began_with(url: &str, purpose: Purpose, setting: &str) -> String {
+    let mut session = connect(url, purpose).await.expect("a connection");
+    let value = sqlx::query_scalar("SELECT reset_val FROM pg_settings WHERE name = $1").bind(setting);
+    value.fetch_one(&mut session).await.expect("its setting")
+}
+
+#[tokio::test]
+async fn what_else_a_purpose_needs_is_set_and_the_url_has_the_last_word() {
+    let url = empty_database().await;
+    for (purpose, setting, value) in [
+        (Purpose::Reading, "default_transaction_read_only", "on"),
+        (Purpose::Work, "default_transaction_read_only", "off"),
+        (Purpose::Rounds, "plan_cache_mode", "force_generic_plan"),
+        (Purpose::Rounds, "enable_seqscan", "off"),
+        (Purpose::Scan, "idle_session_timeout", "60000"),
+        (Purpose::Work, "tcp_keepalives_idle", "30"),
+        (Purpose::Watch, "tcp_user_timeout", "30000"),
+    ] {
+        assert_eq!(began_with(&url, purpose, setting).await, value, "{purpose:?} {setting}");
+    }
+    let own = format!("{url}{}options=-c%20idle_session_timeout%3D5s", if url.contains('?') { '&' } else { '?' });
+    assert_eq!(began_with(&own, Purpose::Scan, "idle_session_timeout").await, "5000");
+    assert_eq!(began_with(&own, Purpose::Scan, "lock_timeout").await, "30000");
+}
+
 #[tokio::test]
 async fn every_session_of_a_service_is_named_after_its_use() {
     let url = empty_database().await;

@@ -1,12 +1,14 @@
 //! Every session of ours in the database has limits, and a name that tells what it is for.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use permit_notifier::store::connect::{Purpose, connect, pool, reading_pool};
 use sqlx::{Connection, PgConnection, Row};
 
 use crate::support::cluster::empty_database;
+use crate::support::postbox::until_within;
 use crate::support::program::{Desk, get};
 
 /// Each purpose with its name in the database, and its limits there in milliseconds: of a statement, of waiting for a
@@ -107,7 +109,7 @@ async fn every_session_of_a_service_is_named_after_its_use() {
     }
     let mut watch = PgConnection::connect(&url).await.expect("a connection");
     let mut names: BTreeSet<String> = BTreeSet::new();
-    while !names.contains("permit-notifier listen") {
+    until_within(Duration::from_mins(1), "one of each is seen", async || {
         let found: Vec<String> = sqlx::query_scalar(
             "SELECT application_name FROM pg_stat_activity
              WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'",
@@ -116,8 +118,9 @@ async fn every_session_of_a_service_is_named_after_its_use() {
         .await
         .expect("the sessions");
         names.extend(found);
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+        names.contains("permit-notifier listen")
+    })
+    .await;
     assert!(names.contains("permit-notifier"), "{names:?}");
     let known: BTreeSet<&str> = TABLE.iter().map(|(_, name, _)| *name).collect();
     let strangers: Vec<_> = names.iter().filter(|name| !known.contains(name.as_str())).collect();

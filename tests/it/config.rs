@@ -102,6 +102,7 @@ fn every_refused_value_is_named_with_what_is_allowed() {
         ("CHANGE_DELAY_MINUTES", "1441", "from 0 to 1440"),
         ("KEEP_CONTENT_DAYS", "29", "from 30 to 36500, or 0 to keep everything"),
         ("KEEP_PERSONAL_DAYS", "-1", "from 30 to 36500, or 0 to keep everything"),
+        ("KEEP_PERSONAL_DAYS", "36501", "from 30 to 36500, or 0 to keep everything"),
         ("ENVIRONMENT", "my place", "`production`"),
         ("CLOCK", "yesterday", "RFC 3339"),
         ("LOG_FORMAT", "xml", "`pretty` or `json`"),

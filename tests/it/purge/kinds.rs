@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{purge, purge_with, rows_with, rules, two_years};
 use crate::support::api::{TestApi, send};
-use crate::support::postbox::{Postbox, verbs::address};
+use crate::support::postbox::{Postbox, in_days, verbs::address};
 
 #[tokio::test]
 async fn a_dry_run_counts_what_a_purge_removes_and_removes_nothing() {
@@ -98,6 +98,21 @@ async fn a_permit_that_somebody_works_with_or_that_owes_a_notice_yet_keeps_its_n
     post.clock.advance(TimeDelta::days(800));
     assert_eq!(purge(&post).await.permits, 1);
     assert_eq!(rows_with(&post, &["x.example"]).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_permit_in_force_and_one_that_ended_not_so_long_ago_keep_their_names_however_long_nobody_has_changed_them() {
+    let post = Postbox::open().await;
+    post.execute("UPDATE schedule_steps SET enabled = false WHERE offset_days > 0").await;
+    for (email, days) in [("in-force@x.example", 2000), ("ended@x.example", 271), ("long-over@x.example", 269)] {
+        post.permit_expiring(email, in_days(days)).await;
+    }
+    post.clock.advance(TimeDelta::days(1000));
+    assert_eq!(purge(&post).await.permits, 1);
+    for (email, kept) in [("in-force@x.example", true), ("ended@x.example", true), ("long-over@x.example", false)] {
+        let left = rows_with(&post, &[email]).await;
+        assert_eq!(left.iter().any(|row| row.starts_with("permits: ")), kept, "{left:#?}");
+    }
 }
 
 #[tokio::test]

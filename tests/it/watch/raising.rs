@@ -46,11 +46,17 @@ async fn a_missed_time_is_raised_once_when_its_grace_is_over_and_cleared_by_a_sc
     assert_eq!(outbox(&office).await, ["missing_run raised email waits", "missing_run raised webhook waits"]);
 
     office.clock.advance(TimeDelta::minutes(5));
+    let standing = "SELECT count(*)::text FROM alarms WHERE cleared_at IS NULL";
+    office.scan_as_of(office.in_days(1)).await;
+    for watcher in &mut watchers {
+        assert_eq!(watcher.look().await, []);
+    }
+    assert_eq!(office.text(standing).await, ["1"], "a scan of another day says nothing of this one");
     office.scan().await;
     for watcher in &mut watchers {
         assert_eq!(watcher.look().await, []);
     }
-    assert_eq!(office.text("SELECT count(*)::text FROM alarms WHERE cleared_at IS NULL").await, ["0"]);
+    assert_eq!(office.text(standing).await, ["0"]);
     // Nobody had been told yet, so the last word is enough.
     assert_eq!(outbox(&office).await, ["missing_run cleared email waits", "missing_run cleared webhook waits"]);
     office.close().await;

@@ -54,6 +54,7 @@ impl OfficeFiles {
         let moment = self.moment().await.map_err(|error| refused(error.into()))?;
         let rules = ImportRules {
             moment,
+            zone: self.zone,
             window: self.window.as_ref(),
             claim_limit: self.claim_limit,
             catch_up: words.catch_up,

@@ -53,7 +53,7 @@ pub struct Arguments {
     /// Tell new permits what is due already, and confirm renewals
     #[arg(long)]
     catch_up: bool,
-    /// Apply the rows that are right although others are not
+    /// Apply the rows that are right although others are not; but none of a permit of which a row is wrong
     #[arg(long)]
     keep_good_rows: bool,
     /// Say which active permits, of the types that the file has, it does not name; they are not changed
@@ -92,6 +92,7 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     }
     let rules = ImportRules {
         moment: app.moment(None).await?,
+        zone: app.config.time_zone,
         window: app.config.send_window.as_ref(),
         claim_limit: app.config.scan_claim_limit.map_or(0, u64::from),
         catch_up: arguments.catch_up,
@@ -115,9 +116,7 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     } else {
         say!("{}", report.to_string().trim_end());
     }
-    let refused = report.rejected > 0 && !arguments.keep_good_rows;
-    let done = report.committed || (report.dry_run && !refused);
-    Ok(if done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.was_applied() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn write_rejected(app: &App<'_>, import: Uuid, path: &Path) -> Result<()> {

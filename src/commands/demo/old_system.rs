@@ -31,6 +31,7 @@ pub async fn hand_over(app: &App<'_>, moment: Moment, folder: &Path) -> Result<S
     fs::write(&path, rows).with_context(|| format!("{} cannot be written", path.display()))?;
     let rules = ImportRules {
         moment,
+        zone: app.config.time_zone,
         window: app.config.send_window.as_ref(),
         claim_limit: CLAIM_LIMIT,
         catch_up: true,
@@ -50,6 +51,6 @@ pub async fn hand_over(app: &App<'_>, moment: Moment, folder: &Path) -> Result<S
     let report = import(&app.database.direct_url, Input::Path(path), &options, &rules, |_| {}).await?;
     Ok(format!(
         "{} permits; {} row rejected, {} notices held until somebody has looked at them.",
-        report.permits_created, report.rejected, report.notices_claimed
+        report.permits_created, report.rejected, report.notices_held
     ))
 }

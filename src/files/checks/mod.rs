@@ -9,12 +9,11 @@ use super::fields::Field;
 use super::mapping::Mapping;
 use super::options::ImportOptions;
 use super::reading::{CELL_CHARS_MAX, Row};
-use super::rejected::Kept;
+use super::rejected::{Kept, not_kept_words};
 use super::remarks::{Reason, Rejections, Remark, Remarks, shorten};
 use super::report::Guessed;
 use super::term::TermRow;
 use super::values;
-use crate::domain::permit::PermitNumber;
 use crate::store::imports::staging::RejectedRow;
 
 /// What became of a row.
@@ -24,8 +23,6 @@ pub(super) enum Checked {
     Good(Box<TermRow>),
     /// It has some.
     Rejected(RejectedRow),
-    /// The same, and as many as are kept are kept already.
-    LeftOut,
 }
 
 /// Checks rows and keeps the account of them.
@@ -40,6 +37,8 @@ pub(super) struct Checker<'c> {
     rejections: Rejections,
     /// Rejected rows that are kept.
     kept: Kept,
+    /// Rejected rows without a permit number that can be read.
+    nameless: u64,
     errors: Remarks,
     warnings: Remarks,
     addresses_cleaned: u64,
@@ -67,6 +66,7 @@ impl<'c> Checker<'c> {
             undefined,
             rejections: Rejections::default(),
             kept: Kept::default(),
+            nameless: 0,
             errors: Remarks::default(),
             warnings: Remarks::default(),
             addresses_cleaned: 0,
@@ -83,19 +83,20 @@ impl<'c> Checker<'c> {
         self.error_values(row);
         if let Some(term) = term.filter(|_| self.faults.is_empty()) {
             for mut remark in self.unusable.drain(..) {
-                remark.detail.push_str("; the permit is kept without it");
+                remark.detail.push_str("; the row is taken without it, and what is known of these addresses stays");
                 self.warnings.push(remark);
             }
             return Checked::Good(Box::new(term));
         }
         self.faults.append(&mut self.unusable);
         self.rejections.count(&self.faults);
-        let number = self.mapping.cell(row, Field::PermitNumber).parse::<PermitNumber>();
-        let kept = self.kept.take(row, number.ok().map(|number| number.key()), &self.faults);
+        let number_key = self.readable_number(row).map(|number| number.key());
+        self.nameless += u64::from(number_key.is_none());
+        let rejected = self.kept.take(row, number_key, &self.faults);
         for fault in self.faults.drain(..) {
             self.errors.push(fault);
         }
-        kept.map_or(Checked::LeftOut, Checked::Rejected)
+        Checked::Rejected(rejected)
     }
 
     /// Whether the row has the cells of the header, none of them endless; otherwise no other error of the row would
@@ -171,7 +172,7 @@ impl<'c> Checker<'c> {
         }
         let not_kept = self.rejections.rows - self.kept.rows();
         if not_kept > 0 {
-            let detail = format!("{not_kept} further rejected rows are counted and not kept for the file of errors");
+            let detail = not_kept_words(not_kept);
             warnings.push(whole(Reason::ListShortened, detail));
         }
         warnings.extend(self.warnings.into_kept());
@@ -180,7 +181,7 @@ impl<'c> Checker<'c> {
             rejected: self.rejections.rows,
             rejected_by_reason: self.rejections.by_reason,
             guessed,
-            nameless: self.rejections.rows - self.kept.named(),
+            nameless: self.nameless,
             mapped: self.mapping.mapped(),
             addresses_cleaned: self.addresses_cleaned,
             addresses_missing: self.addresses_missing,

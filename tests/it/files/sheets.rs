@@ -330,3 +330,18 @@ fn a_workbook_can_come_out_of_a_pipe() {
     writer.join().unwrap().unwrap();
     assert_eq!(reading.rows, 100);
 }
+
+#[test]
+fn a_permit_number_that_became_a_date_is_refused() {
+    let book = workbook(|sheet| {
+        let format = Format::new().set_num_format("dd/mm/yyyy");
+        for row in 1..3 {
+            sheet.write_row(row, 0, ["3-12", "Food", "Ann", "", "2026-05-01"]).unwrap();
+        }
+        sheet.write_datetime_with_format(1, 0, date("2026-03-12"), &format).unwrap();
+    });
+    let (reading, terms) = read_book(&book);
+    assert_eq!(errors(&reading), [(2, "permit_number", Reason::InvalidPermitNumber)]);
+    assert!(reading.errors[0].detail.starts_with("the spreadsheet has made a date of it"), "{:?}", reading.errors);
+    assert_eq!((terms.len(), reading.nameless), (1, 1));
+}

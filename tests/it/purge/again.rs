@@ -167,6 +167,7 @@ async fn import_the_same(post: &Postbox, permit: Uuid, email: &str) {
         .expect("written");
     let rules = ImportRules {
         moment: post.moment(),
+        zone: chrono_tz::UTC,
         window: None,
         claim_limit: 0,
         catch_up: true,

@@ -15,6 +15,8 @@ const TEXT: usize = 2 << 20;
 
 /// What the thread hands over.
 pub(super) enum Part {
+    /// How far the first look through it is, in bytes.
+    Looked { done: u64, total: u64 },
     /// How many rows will be looked at, and how the file is laid out; before everything else.
     Opened { total: u64, layout: FileLayout },
     /// Good rows in the order of the file.
@@ -53,7 +55,8 @@ struct Batches<'b> {
 
 /// Reads the whole file, blocking; at most two batches wait in `parts`.
 pub(super) fn read_into(file: Input, options: &ImportOptions, parts: &mpsc::Sender<Part>) -> Result<Reading, Stopped> {
-    let prepared = file.prepare(options)?;
+    // Somebody who does not listen any more is met below.
+    let prepared = file.prepare(options, &mut |done, total| drop(parts.blocking_send(Part::Looked { done, total })))?;
     parts.blocking_send(Part::Opened { total: prepared.rows(), layout: prepared.layout() })?;
     let mut batches = Batches { parts, good: Vec::new(), rejected: Vec::new(), text: 0 };
     let reading = prepared.each_checked::<Stopped>(|row| batches.take(row))?;

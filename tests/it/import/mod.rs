@@ -2,6 +2,7 @@
 
 mod complete;
 mod crowd;
+mod errors_file;
 mod killed;
 mod notices;
 mod permits;

@@ -154,7 +154,9 @@ impl Files for OfficeFiles {
 fn options(words: &ImportWords) -> Result<ImportOptions, ImportRefused> {
     let ImportWords { map, status, permit_type, date_format, keep_good_rows, .. } = words;
     let read = ImportOptions::parse(map, status, permit_type.as_deref(), date_format.as_deref(), *keep_good_rows);
-    let read = read.and_then(|options| options.of_sheet(words.sheet.clone()).leaving_out(&words.leave_out));
+    let read = read.and_then(|options| {
+        options.of_sheet(words.sheet.clone()).of_header_row(words.header_row).leaving_out(&words.leave_out)
+    });
     read.map_err(|error: OptionError| ImportRefused::Option {
         parameter: as_parameter(error.option()),
         why: in_parameters(&error.to_string()),
@@ -167,7 +169,7 @@ fn as_parameter(option: &str) -> String {
 
 /// A sentence that speaks of options, as if it spoke of query parameters.
 fn in_parameters(sentence: &str) -> String {
-    let options = ["--map", "--status", "--permit-type", "--date-format", "--sheet"];
+    let options = ["--map", "--status", "--permit-type", "--date-format", "--sheet", "--header-row"];
     options.iter().fold(sentence.to_owned(), |text, option| text.replace(option, &as_parameter(option)))
 }
 

@@ -81,8 +81,12 @@ impl From<StoreError> for ImportError {
 /// What an import is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
+    /// Looking through the file, in bytes.
+    Looking,
     /// Reading rows and staging the good ones.
     Reading,
+    /// Waiting until another import is applied, before these are.
+    Waiting,
     /// Applying them, in one go.
     Applying,
 }
@@ -92,7 +96,7 @@ pub enum Phase {
 pub struct Progress {
     /// What it is at.
     pub phase: Phase,
-    /// Rows read; permits applied.
+    /// Bytes looked through; rows read; permits applied.
     pub done: u64,
     /// Out of how many.
     pub total: u64,
@@ -114,7 +118,13 @@ pub async fn import(
     let words = options.clone();
     let name = file.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let reader = tokio::task::spawn_blocking(move || read_into(file, &words, &parts));
-    let Some(Part::Opened { total, layout }) = incoming.recv().await else {
+    let opened = loop {
+        match incoming.recv().await {
+            Some(Part::Looked { done, total }) => progress(Progress { phase: Phase::Looking, done, total }),
+            other => break other,
+        }
+    };
+    let Some(Part::Opened { total, layout }) = opened else {
         return Err(reader.await.map_or(ImportError::Broken, |read| refusal(read.err())));
     };
     progress(Progress { phase: Phase::Reading, done: 0, total });
@@ -125,7 +135,7 @@ pub async fn import(
     let mut good = 0;
     while let Some(part) = incoming.recv().await {
         match part {
-            Part::Opened { .. } => {}
+            Part::Opened { .. } | Part::Looked { .. } => {}
             Part::Rows(rows) => {
                 staging::insert_rows(&mut connection, id, &rows).await?;
                 good += rows.len() as u64;
@@ -218,7 +228,11 @@ impl Import<'_> {
         report.warnings.extend(nameless_remarks(nameless, self.rules.complete));
         let full = |applied: &Applied| self.report(report.clone(), applied, number_column.as_deref());
         let json = |applied: &Applied| serde_json::to_value(full(applied)).unwrap_or_default();
-        let applied = match imports::apply(connection, &job, json).await? {
+        let waits = |waits| {
+            let phase = if waits { Phase::Waiting } else { Phase::Applying };
+            progress(Progress { phase, done: 0, total });
+        };
+        let applied = match imports::apply(connection, &job, json, waits).await? {
             Commit::Done(applied) => applied,
             Commit::DryRun(applied) => {
                 self.record(connection, &full(&applied)).await?;

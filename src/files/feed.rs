@@ -3,7 +3,7 @@
 use tokio::sync::mpsc::{self, error::SendError};
 
 use super::checks::Checked;
-use super::reading::Source;
+use super::held::Again;
 use super::term::{Contact, TermRow};
 use super::{ImportOptions, Input, ReadError, Reading};
 use crate::store::imports::FileLayout;
@@ -16,6 +16,8 @@ const TEXT: usize = 2 << 20;
 
 /// What the thread hands over.
 pub(super) enum Part {
+    /// How far the first look through it is, in bytes.
+    Looked { done: u64, total: u64 },
     /// How many rows will be looked at, and how the file is laid out; before everything else.
     Opened { total: u64, layout: FileLayout },
     /// Good rows in the order of the file.
@@ -58,13 +60,15 @@ pub(super) fn read_into(
     file: Input,
     options: &ImportOptions,
     parts: &mpsc::Sender<Part>,
-) -> Result<(Reading, Source), Stopped> {
-    let mut prepared = file.prepare(options)?;
+) -> Result<(Reading, Again), Stopped> {
+    // Somebody who does not listen any more is met below.
+    let told = &mut |done, total| drop(parts.blocking_send(Part::Looked { done, total }));
+    let mut prepared = file.prepare(options, told)?;
     parts.blocking_send(Part::Opened { total: prepared.rows(), layout: prepared.layout() })?;
     let mut batches = Batches { parts, good: Vec::new(), rejected: Vec::new(), text: 0 };
     let reading = prepared.each_checked::<Stopped>(|row| batches.take(row))?;
     batches.hand_over()?;
-    Ok((reading, prepared.source))
+    Ok((reading, prepared.again()))
 }
 
 impl Batches<'_> {

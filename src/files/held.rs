@@ -5,10 +5,12 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::apply::ImportError;
+use super::dates::ColumnDates;
 use super::fault::FileFault;
 use super::fields::Field;
+use super::mapping::Mapping;
 use super::reading::Source;
-use super::rejected::{Kept, REJECTED_KEPT, not_kept_words};
+use super::rejected::{Columns, Kept, REJECTED_KEPT, not_kept_words};
 use super::remarks::{REMARKS_KEPT, Reason, Remark, shorten};
 use super::{ReadError, Reading};
 use crate::store::imports::staging::{self, HeldBack, HeldRow, RejectedRow};
@@ -16,12 +18,20 @@ use crate::store::imports::staging::{self, HeldBack, HeldRow, RejectedRow};
 /// Rejected rows staged at once.
 const BATCH: usize = 500;
 
+/// The file once more, read as it was before.
+#[derive(Debug)]
+pub(super) struct Again {
+    pub source: Source,
+    pub mapping: Mapping,
+    pub dates: ColumnDates,
+}
+
 /// Holds them back, now that all rows are staged, and takes them into the account as rejected.
 pub(super) async fn hold_back(
     connection: &mut PgConnection,
     import: Uuid,
     reading: &mut Reading,
-    source: Source,
+    again: Again,
 ) -> Result<(), ImportError> {
     let held = staging::hold_back(connection, import, REJECTED_KEPT).await?;
     if held.rows == 0 {
@@ -29,7 +39,7 @@ pub(super) async fn hold_back(
     }
     let column = reading.column_of(Field::PermitNumber);
     let whole: Vec<(u64, Remark)> = held.first.iter().filter(|row| row.whole).map(|row| remark(row, &column)).collect();
-    let again = tokio::task::spawn_blocking(move || look_up(source, &whole)).await;
+    let again = tokio::task::spawn_blocking(move || look_up(again, &whole)).await;
     let kept = again.map_err(|_| ImportError::Broken)??;
     for batch in kept.chunks(BATCH) {
         staging::insert_rejected(connection, import, batch).await?;
@@ -50,12 +60,14 @@ fn remark(row: &HeldRow, column: &Option<String>) -> (u64, Remark) {
 }
 
 /// These rows of the file, with what is to be said of them, as far as there is room for them.
-fn look_up(mut source: Source, wanted: &[(u64, Remark)]) -> Result<Vec<RejectedRow>, ReadError> {
-    let path = source.path().to_owned();
-    look_up_rows(&mut source, wanted).map_err(|fault| ReadError::new(&path, fault))
+fn look_up(mut file: Again, wanted: &[(u64, Remark)]) -> Result<Vec<RejectedRow>, ReadError> {
+    let path = file.source.path().to_owned();
+    look_up_rows(&mut file, wanted).map_err(|fault| ReadError::new(&path, fault))
 }
 
-fn look_up_rows(source: &mut Source, wanted: &[(u64, Remark)]) -> Result<Vec<RejectedRow>, FileFault> {
+fn look_up_rows(file: &mut Again, wanted: &[(u64, Remark)]) -> Result<Vec<RejectedRow>, FileFault> {
+    let Again { source, mapping, dates } = file;
+    let columns = Columns { mapping, dates, width: source.header().len() };
     let mut found = Vec::new();
     let mut kept = Kept::default();
     let mut wanted = wanted.iter().peekable();
@@ -63,7 +75,7 @@ fn look_up_rows(source: &mut Source, wanted: &[(u64, Remark)]) -> Result<Vec<Rej
     while let Some((number, remark)) = wanted.peek() {
         let Some(row) = rows.next_row()? else { return Err(FileFault::Changed) };
         if row.number == *number {
-            let row = kept.take(&row, None, std::slice::from_ref(remark));
+            let row = kept.take(&row, &columns, None, std::slice::from_ref(remark));
             found.extend(row.kept.then_some(row));
             wanted.next();
         }

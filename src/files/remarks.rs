@@ -63,12 +63,14 @@ words! {
         FormulasWithoutValue = "formulas_without_value",
         /// Numbers that a spreadsheet changed when they were typed in: a warning.
         DigitsLost = "digits_lost",
-        /// Cells right of the last column that has a name: a warning.
+        /// Cells in columns that have no name: a warning.
         BesideTable = "beside_table",
         /// Cells that are one: a warning.
         MergedCells = "merged_cells",
         /// Dates of which a spreadsheet took some for dates and left others as text: a warning.
         DatesSwapped = "dates_swapped",
+        /// Names of types that differ in signs alone, and so are one type: a warning.
+        TypesAlike = "types_alike",
         /// Columns that nothing is read from: a warning.
         UnusedColumns = "unused_columns",
         /// Rows whose status cell is empty: a warning.

@@ -23,7 +23,14 @@ const NO_VALUE: &[&str] = &[
     "notapplicable",
     "notgiven",
     "notprovided",
+    "nonegiven",
+    "noneprovided",
+    "noneonfile",
     "noemail",
+    "noemailaddress",
+    "noemailgiven",
+    "noemailprovided",
+    "noemailonfile",
     "missing",
     "empty",
     "seefile",
@@ -78,16 +85,19 @@ pub(super) fn is_error_value(cell: &str) -> bool {
 ///
 /// `--status` goes first. Expired permits are active as far as people decide: that they expired follows from the
 /// date. Chicago's AAC, and any cancelling during the term, is the holder giving the permit back: surrendered. Its
-/// REA, a revocation under appeal, is left to the office, for it is neither in force nor finally out of it.
+/// REA, a revocation under appeal, is left to the office, for it is neither in force nor finally out of it. So are the
+/// words of BLDS for what is no permit yet; those it has for permits are known.
 pub(super) fn status(word: &str, options: &ImportOptions) -> Option<PermitStatus> {
     let word = squash(word);
     options.status(&word).or_else(|| {
         Some(match word.as_str() {
-            "active" | "issued" | "aai" | "current" | "valid" | "inforce" | "approved" | "licensed" | "expired"
-            | "lapsed" => PermitStatus::Active,
+            "active" | "issued" | "permitissued" | "inspectionphase" | "aai" | "current" | "valid" | "inforce"
+            | "approved" | "licensed" | "expired" | "permitexpired" | "lapsed" => PermitStatus::Active,
             "suspended" | "onhold" => PermitStatus::Suspended,
             "revoked" | "rev" => PermitStatus::Revoked,
-            "surrendered" | "cancelled" | "canceled" | "aac" | "withdrawn" => PermitStatus::Surrendered,
+            "surrendered" | "cancelled" | "canceled" | "permitcancelled" | "permitcanceled" | "aac" | "withdrawn" => {
+                PermitStatus::Surrendered
+            }
             "closed" | "inactive" | "void" | "voided" | "complete" | "completed" | "finaled" | "final"
             | "permitfinaled" => PermitStatus::Closed,
             _ => return None,

@@ -104,7 +104,9 @@ impl Purpose {
         // What the URL itself says in `options` stands, such as another `idle_session_timeout`.
         let own = options.get_options().unwrap_or_default().to_owned();
         let settings = self.settings().iter().copied().chain(keepalive);
-        Ok(options.options(settings.filter(|(name, _)| !own.contains(&format!("{name}=")))))
+        let options = options.options(settings.filter(|(name, _)| !own.contains(&format!("{name}="))));
+        // Its statements are long by nature, and no news when they are.
+        Ok(if self == Self::Bulk { options.disable_statement_logging() } else { options })
     }
 }
 

@@ -217,7 +217,12 @@ const SAMPLES: [(i64, &str); 26] = [
     (
         20_261_130_140_100,
         "INSERT INTO import_mappings VALUES ('00000000-0000-7000-8000-0000000000a0', 'Old system', 'old system',
-                                             '{\"map\": [\"permit_number=NO\"]}', 'command', now())",
+                                             '{\"map\": [\"permit_number=NO\"]}', 'command', now());
+         UPDATE permits SET permit_number = 'B\u{200b}7', number_key = 'b\u{200b}7'",
+    ),
+    (
+        20_261_130_150_200,
+        "DO $$ BEGIN ASSERT (SELECT permit_number || ' ' || number_key FROM permits) = 'B7 b7'; END $$",
     ),
     (
         20_261_130_110_000,

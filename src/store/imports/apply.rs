@@ -95,11 +95,17 @@ pub const ARCHIVED_LISTED: u32 = 1000;
 /// How often the transaction is begun anew because somebody else was in the way.
 const TRIES: usize = 5;
 
-/// Applies what is staged. `report` makes the report that is recorded.
-pub async fn apply(connection: &mut PgConnection, job: &Job<'_>, report: impl Fn(&Applied) -> Value) -> Result<Commit> {
+/// Applies what is staged. `report` makes the report that is recorded; `waits` hears when another import is waited for,
+/// and when no longer.
+pub async fn apply(
+    connection: &mut PgConnection,
+    job: &Job<'_>,
+    report: impl Fn(&Applied) -> Value,
+    mut waits: impl FnMut(bool),
+) -> Result<Commit> {
     let mut tries = 1;
     loop {
-        match apply_once(connection, job, &report).await {
+        match apply_once(connection, job, &report, &mut waits).await {
             Ok(Some(commit)) => {
                 if let Commit::Done(applied) = &commit {
                     refresh_statistics(connection, applied).await;
@@ -143,9 +149,10 @@ async fn apply_once(
     connection: &mut PgConnection,
     job: &Job<'_>,
     report: &impl Fn(&Applied) -> Value,
+    waits: &mut impl FnMut(bool),
 ) -> Result<Option<Commit>> {
     let mut transaction = connection.begin().await?;
-    wait_for_imports(&mut transaction).await?;
+    wait_for_imports(&mut transaction, waits).await?;
     let moment = moment_now(&mut transaction, job).await?;
     let rules = ChangeRules { moment, ..job.rules.clone() };
     let job = &Job { rules: &rules, ..*job };
@@ -193,13 +200,20 @@ fn deed<'j>(job: &'j Job<'_>, applied: &Applied) -> Deed<'j> {
 }
 
 /// One import applies at a time; a large one before this may take its minutes, everything else may not.
-async fn wait_for_imports(connection: &mut PgConnection) -> Result<()> {
+async fn wait_for_imports(connection: &mut PgConnection, waits: &mut impl FnMut(bool)) -> Result<()> {
     sqlx::query!(
         r#"SELECT set_config('lock_timeout', '30min', true) AS "patience!", set_config('work_mem', '64MB', true) AS "memory!""#
     )
     .fetch_one(&mut *connection)
     .await?;
-    sqlx::query!(r#"SELECT pg_advisory_xact_lock($1) IS NULL AS "locked!""#, LOCK).fetch_one(&mut *connection).await?;
+    let free = sqlx::query_scalar!(r#"SELECT pg_try_advisory_xact_lock($1) AS "free!""#, LOCK);
+    if !free.fetch_one(&mut *connection).await? {
+        waits(true);
+        sqlx::query!(r#"SELECT pg_advisory_xact_lock($1) IS NULL AS "locked!""#, LOCK)
+            .fetch_one(&mut *connection)
+            .await?;
+        waits(false);
+    }
     sqlx::query!(r#"SELECT set_config('lock_timeout', '30s', true) AS "patience!""#).fetch_one(connection).await?;
     Ok(())
 }

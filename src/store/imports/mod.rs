@@ -27,5 +27,6 @@ pub use foresee::{DAYS_AHEAD, Foreseen};
 pub use missing::{MISSING_LISTED, Missing};
 pub use plan::Tally;
 pub use record::{
-    Beginning, FileKept, FileLayout, is_recorded, list_rejections, read_layout, read_report, record_uncommitted,
+    Beginning, FileKept, FileLayout, count_rejections, is_recorded, list_rejections, read_layout, read_report,
+    record_uncommitted,
 };

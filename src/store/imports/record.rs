@@ -127,6 +127,13 @@ pub async fn read_layout(connection: &mut PgConnection, import: Uuid) -> Result<
     Ok(FileLayout { delimiter: row.delimiter.chars().next().unwrap_or(','), header: row.header })
 }
 
+/// How many rejected rows of an import are kept.
+pub async fn count_rejections(connection: &mut PgConnection, import: Uuid) -> Result<u64> {
+    let count =
+        sqlx::query_scalar!(r#"SELECT count(*) AS "count!" FROM import_rejections WHERE import_id = $1"#, import);
+    Ok(count.fetch_one(connection).await?.unsigned_abs())
+}
+
 /// Up to `limit` rejected rows of an import after row `after`, in the order of the file.
 pub async fn list_rejections(
     connection: &mut PgConnection,

@@ -94,9 +94,31 @@ fn a_header_that_stands_twice_matters_only_where_it_is_used() {
         "permit_number,permit_type,holder_name,Expires On,expires_on,note,note\n1,Food,Ann,2026-01-01,2026-01-01,,\n";
     let FileFault::DuplicateColumn { places, .. } = refused(text) else { panic!() };
     assert_eq!(places, [4, 5]);
+    let sentence = refused(text).to_string();
+    assert!(sentence.contains("column 4 \"Expires On\", column 5 \"expires_on\" have the same name"), "{sentence}");
     let (reading, _) = read(text, &options(&["expires_on=Expires On"], &[], None, false)).unwrap();
     assert_eq!(reading.warnings[0].code, Reason::UnusedColumns);
     assert!(read(text, &options(&["description=note"], &[], None, false)).is_err());
+}
+
+#[test]
+fn columns_without_a_name_that_hold_something_are_told() {
+    let text = "permit_number,,permit_type,holder_name,expires_on,,\n1,,Food,Ann,2026-01-01,,\n\
+                2,a,Food,Ann,2026-01-01,,\n3,,Food,Ann,never,b,\n";
+    let (reading, _) = read(text, &plain()).unwrap();
+    let told: Vec<_> = reading.warnings.iter().map(|warning| (warning.code, warning.detail.as_str())).collect();
+    let detail = "2 rows have cells in columns that have no name; they are not read: column 2, 6";
+    assert_eq!(told, [(Reason::BesideTable, detail)]);
+}
+
+#[test]
+fn types_that_differ_in_signs_alone_are_told() {
+    let text = "permit_number,permit_type,holder_name,expires_on\n1,C,Ann,2026-01-01\n2,C++,Ann,2026-01-01\n\
+                3,food truck,Ann,2026-01-01\n4,Food-Truck,Ann,2026-01-01\n5,C++,Ann,2026-01-01\n";
+    let (reading, _) = read(text, &plain()).unwrap();
+    let told: Vec<_> = reading.warnings.iter().map(|warning| (warning.code, warning.detail.as_str())).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].0 == Reason::TypesAlike && told[0].1.contains("one type: \"C\" and \"C++\";"), "{told:?}");
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use permit_notifier::domain::permit::PermitStatus::{self, Active, Closed, Surrendered, Suspended};
-use permit_notifier::files::Reason;
+use permit_notifier::files::look::look;
+use permit_notifier::files::{Input, Reason};
 
-use super::{errors, options, plain, read, with_addresses};
+use super::{Desk, errors, options, plain, read, with_addresses};
 
 #[test]
 fn status_words_are_mapped_and_unknown_ones_name_ours() {
@@ -26,6 +27,41 @@ fn status_words_are_mapped_and_unknown_ones_name_ours() {
 }
 
 #[test]
+fn the_words_that_blds_has_for_permits_are_known_and_those_for_applications_are_not() {
+    let words = [
+        ("Permit Issued", Some(Active)),
+        ("Inspection Phase", Some(Active)),
+        ("Permit Finaled", Some(Closed)),
+        ("Permit Cancelled", Some(Surrendered)),
+        ("Application Accepted", None),
+        ("In Review", None),
+    ];
+    for (word, means) in words {
+        let text = format!("permit_number,permit_type,holder_name,expires_on,status\n1,Food,Ann,2026-01-01,{word}\n");
+        let (_, terms) = read(text, &plain()).unwrap();
+        assert_eq!(terms.first().map(|term| term.status), means, "{word}");
+    }
+}
+
+#[test]
+fn a_status_word_may_have_an_equals_sign() {
+    let text = "permit_number,permit_type,holder_name,expires_on,status\n1,Food,Ann,2026-01-01,a=b\n";
+    let (_, terms) = read(text, &options(&[], &["a=b=closed"], None, false)).unwrap();
+    assert_eq!(terms[0].status, Closed);
+}
+
+#[test]
+fn every_status_word_that_is_an_error_can_be_explained() {
+    let words = ["Pending", "unknown", "N/A", "none", "X", "-", "", "#N/A", "active"];
+    let rows = words.iter().map(|word| format!("1,Food,Ann,2026-01-01,{word}\n")).collect::<String>();
+    let path = Desk::new();
+    let path_of = path.file(format!("permit_number,permit_type,holder_name,expires_on,status\n{rows}"));
+    let look = look(Input::Path(path_of), &plain()).unwrap();
+    let shown: Vec<&str> = look.statuses.iter().map(|status| status.word.as_str()).collect();
+    assert_eq!(shown, ["N/A", "Pending", "X", "none", "unknown", "active"]);
+}
+
+#[test]
 fn addresses_are_cleaned_and_words_for_none_are_counted() {
     let cells = [
         "mailto:a@example.org",
@@ -41,9 +77,10 @@ fn addresses_are_cleaned_and_words_for_none_are_counted() {
         " see file ",
         "Unknown",
         "tbd",
+        "NONE GIVEN",
     ];
     let (reading, terms) = read(with_addresses(&cells), &plain()).unwrap();
-    assert_eq!((reading.rejected, reading.addresses_cleaned, reading.addresses_missing), (0, 4, 7));
+    assert_eq!((reading.rejected, reading.addresses_cleaned, reading.addresses_missing), (0, 4, 8));
     let email = |at: usize| terms[at].holder_email.as_ref().map(ToString::to_string);
     assert_eq!(email(3).as_deref(), Some("A@example.org"));
     assert_eq!(email(5).as_deref(), Some("josé@xn--exmple-cua.com"));
@@ -57,6 +94,8 @@ fn several_addresses_in_a_cell_are_the_holder_and_contacts() {
         "a@x.org,b@y.org",
         "a@x.org b@y.org",
         "a@x.org and b@y.org;A@X.ORG",
+        "a@x.org/b@y.org",
+        "a@x.org|b@y.org/",
         "Ann <a@x.org>; Bob B. <b@y.org>",
     ];
     let (reading, terms) = read(with_addresses(&cells), &plain()).unwrap();
@@ -66,7 +105,9 @@ fn several_addresses_in_a_cell_are_the_holder_and_contacts() {
         let [contact] = &term.contacts[..] else { panic!("{term:?}") };
         assert_eq!((contact.email.as_ref().unwrap().to_string(), contact.role.as_str()), ("b@y.org".into(), "contact"));
     }
-    assert_eq!(terms[4].contacts[0].name, "Bob B.");
+    assert_eq!(terms[6].contacts[0].name, "Bob B.");
+    let (_, terms) = read(with_addresses(&["a/b@x.org"]), &plain()).unwrap();
+    assert_eq!(terms[0].holder_email.as_ref().unwrap().to_string(), "a/b@x.org", "a sign of the address itself");
 }
 
 #[test]

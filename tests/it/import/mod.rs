@@ -4,6 +4,7 @@ mod addresses;
 mod complete;
 mod contradictions;
 mod crowd;
+mod errors_file;
 mod held;
 mod killed;
 mod notices;

@@ -2,6 +2,8 @@
 
 mod upload;
 
+use std::num::NonZeroU64;
+
 use axum::Json as AxumJson;
 use axum::extract::{DefaultBodyLimit, OriginalUri, Request, State};
 use axum::http::Uri;
@@ -191,6 +193,9 @@ struct Options {
     complete: Option<bool>,
     /// The sheet of a workbook that has several.
     sheet: Option<String>,
+    /// The row in which the names of the columns stand, counted from 1; guessed unless given.
+    #[param(minimum = 1)]
+    header_row: Option<u64>,
     /// Tell new permits what is due already, and confirm renewals.
     catch_up: Option<bool>,
     /// Apply the rows that are right although others are not; but none of a permit of which a row is wrong.
@@ -220,6 +225,7 @@ fn read_options(uri: &Uri) -> Result<(ImportWords, Option<String>), Problem> {
         mapping: query.text("mapping"),
         complete: query.boolean("complete")?.unwrap_or(false),
         sheet: query.text("sheet"),
+        header_row: query.parsed::<NonZeroU64>("header_row")?.map(NonZeroU64::get),
         catch_up: query.boolean("catch_up")?.unwrap_or(false),
         keep_good_rows: query.boolean("keep_good_rows")?.unwrap_or(false),
         dry_run: query.boolean("dry_run")?.unwrap_or(false),
@@ -288,10 +294,11 @@ async fn read(Id(id): Id, mut db: Db, OriginalUri(uri): OriginalUri) -> Result<A
     Ok(AxumJson(read_report(&mut db, id).await?))
 }
 
-/// The rows that were rejected, as they came and in the layout of the file, with a last column that says what is wrong
-/// with each; at most the first 10,000 rows or 20 MB, and the report says if there are more. With `keep_good_rows` the
-/// other rows of their permits are among them, up to as many again. A row with fewer cells than
-/// the header is filled up.
+/// The rows that were rejected, in the layout of the file and in UTF-8 with a byte order mark, with a last column that
+/// says what is wrong with each; at most the first 10,000 rows or 20 MB, and the report says if there are more. With
+/// `keep_good_rows` the other rows of their permits are among them, up to as many again. Dates that could be read stand
+/// as `YYYY-MM-DD`, what a spreadsheet would take for a formula has an apostrophe before it, which an import takes off
+/// again, and a row with fewer cells than the header is filled up.
 #[utoipa::path(get, path = "/imports/{id}/errors.csv", tag = TAG, params(("id" = Uuid, Path)),
     responses((status = 200, description = "The rows", body = String, content_type = "text/csv")))]
 async fn errors(State(api): State<Api>, Id(id): Id, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {

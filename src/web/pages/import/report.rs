@@ -15,6 +15,7 @@ use super::PATH;
 use crate::domain::role::Role;
 use crate::store::PgConnection;
 use crate::store::actions::{HeldBy, count_held, release_held};
+use crate::store::imports::count_rejections;
 use crate::store::lists::imports::{ImportSeen, read_import};
 use crate::web::api::fields::{line, read_object};
 use crate::web::api::files::{attachment, take_place};
@@ -175,6 +176,8 @@ struct ReportPage {
     by: Option<String>,
     at: When,
     report: Report,
+    /// Rejected rows that are kept.
+    kept: u64,
     /// Notices that this import holds still.
     held: u64,
     reason: String,
@@ -192,6 +195,7 @@ impl ReportPage {
             by,
             at: when(started_at, pages.api.zone),
             report: Report::of(&report),
+            kept: count_rejections(connection, id).await?,
             held: count_held(connection, HeldBy::Import(id)).await?,
             reason: String::new(),
             errors: Vec::new(),

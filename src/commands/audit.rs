@@ -15,6 +15,7 @@ use crate::{
     app::{App, Database},
     config::Config,
     domain::alarm::OPERATOR_MAIL,
+    domain::saying::{counted, noun},
     files::ledger::Ledger,
     store::{
         PgConnection,
@@ -77,8 +78,10 @@ async fn compare(path: &Path, file: File, connection: &mut PgConnection, present
         })
         .await?;
     say!(
-        "{messages} messages in the ledger, {to_operator} of them about alarms and tests: {differences} differences, \
-         {unresolved} unresolved ambiguous attempts."
+        "{} in the ledger, {to_operator} of them about alarms and tests: {}, {unresolved} unresolved ambiguous {}.",
+        counted(messages, "message"),
+        counted(differences, "difference"),
+        noun(unresolved, "attempt")
     );
     Ok(differences)
 }
@@ -98,7 +101,7 @@ fn sentence(finding: &Finding) -> String {
             format!("not accepted  {message_id}: accepted (line {line}), but {state} here, notice {notice_key}")
         }
         Finding::Twice { message_id, line, times } => {
-            format!("twice         {message_id}: accepted {times} times (first in line {line})")
+            format!("twice         {message_id}: accepted {} (first in line {line})", counted(times, "time"))
         }
         Finding::Missing { message_id, notice_key, transport } => {
             format!("missing       {message_id}: sent here ({transport}), but not in the ledger, notice {notice_key}")

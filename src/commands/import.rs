@@ -23,7 +23,9 @@ use crate::{
 pub struct Arguments {
     /// The file: csv, tsv, xlsx or ods
     file: PathBuf,
-    /// Take a field from the column with this header
+    /// Take a field from the column with this header, such as expires_on="VALID TO"; fields are permit_number,
+    /// permit_type, status, holder_name, holder_email, holder_language, site_address, description, issued_on,
+    /// effective_on, expires_on, external_id, contact_email, contact_name, contact_role and contacts
     #[arg(long, value_name = "FIELD=COLUMN")]
     map: Vec<ColumnChoice>,
     /// Read a status word of the file as one of ours
@@ -32,7 +34,7 @@ pub struct Arguments {
     /// The type of every permit of the file
     #[arg(long, value_name = "TYPE")]
     permit_type: Option<String>,
-    /// How dates are written, such as %d.%m.%Y
+    /// How dates are written, such as %d.%m.%Y; years of two digits are only read by one such as %m/%d/%y
     #[arg(long, value_name = "FMT")]
     date_format: Option<DateFormat>,
     /// The sheet of a workbook that has several

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     app::{App, Database, people},
-    config::Config,
+    config::{Config, listening_url},
     dispatch::{Dispatcher, Membership},
     domain::{
         alarm::{AlarmKind, AlarmSurface},
@@ -245,7 +245,12 @@ fn start_web(
     let address = listener.local_addr()?;
     let pages = Some(app.pages(api.clone(), address));
     let router = web::router(&Web { health, metrics: metrics.clone(), api: Some(api.clone()), pages });
-    eprintln!("Listening on {}", app.config.public_url(address));
+    let (here, people) = (listening_url(address), app.config.public_url(address));
+    if here == people {
+        eprintln!("Listening on {here}");
+    } else {
+        eprintln!("Listening on {here}, people reach it at {people}");
+    }
     tracing::info!(%address, "listening");
     let stop = shutdown.soft().clone();
     let served = web::serve(listener, router, web::Limits::default(), stop.clone());

@@ -11,7 +11,10 @@ use uuid::Uuid;
 
 use super::{WatchRules, words};
 use crate::{
-    domain::alarm::{AlarmEvent, AlarmKind, AlarmSurface},
+    domain::{
+        alarm::{AlarmEvent, AlarmKind, AlarmSurface},
+        saying::counted,
+    },
     outgoing::{CallUrl, Caller, heartbeat::Beat},
     store::alarms::{Alarm, AlarmMessage},
 };
@@ -69,12 +72,12 @@ impl Blind {
 /// The alarm that nobody can write down. Each process gives it the same id.
 fn unseen(expected: DateTime<Utc>, since: DateTime<Utc>, now: DateTime<Utc>, why: &str) -> Alarm {
     let subject = expected.to_rfc3339_opts(SecondsFormat::Secs, true);
-    let minutes = (now - since).num_minutes();
+    let minutes = counted((now - since).num_minutes(), "minute");
     Alarm {
         id: Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("unseen {subject}").as_bytes()),
         kind: AlarmKind::MissingRun,
         detail: format!(
-            "Nobody can see whether the scan of {subject} ran: for {minutes} minutes the database could not be used: {why}."
+            "Nobody can see whether the scan of {subject} ran: for {minutes} the database could not be used: {why}."
         ),
         subject,
         raised_at: now,

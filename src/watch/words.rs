@@ -29,7 +29,7 @@ fn times(alarm: &Alarm, zone: Tz) -> String {
     let raised = alarm.raised_at.with_timezone(&zone);
     let written = raised.format("%H:%M %Z on %A, %-d %B %Y");
     match alarm.cleared_at {
-        None => format!("It stands since {written}."),
+        None => format!("It has stood since {written}."),
         Some(cleared) => {
             let same_day = day_in(cleared, zone) == raised.date_naive();
             let cleared = cleared.with_timezone(&zone);

@@ -15,6 +15,7 @@ use super::remarks::{Reason, Rejections, Remark, Remarks, shorten};
 use super::report::Guessed;
 use super::term::TermRow;
 use super::values;
+use crate::domain::saying::{counted, noun, which};
 use crate::store::imports::staging::RejectedRow;
 use whole::Whole;
 
@@ -113,7 +114,7 @@ impl<'c> Checker<'c> {
         let (found, wanted) = (row.len(), self.width);
         if !row.fits(wanted) {
             let code = if found < wanted { Reason::TooFewCells } else { Reason::TooManyCells };
-            let detail = format!("the row has {found} cells and the header {wanted}");
+            let detail = format!("the row has {} and the header {wanted}", counted(found, "cell"));
             self.faults.push(Remark { row: Some(row.number), column: None, value: None, code, detail });
             return false;
         }
@@ -177,13 +178,21 @@ impl<'c> Checker<'c> {
         let mut warnings: Vec<Remark> =
             remarks.into_iter().chain(self.mapping.unused()).chain(self.whole.remarks()).collect();
         if self.without_status > 0 {
-            let detail =
-                format!("{} rows have no status; new permits among them are taken as active", self.without_status);
+            let rows = self.without_status;
+            let detail = format!(
+                "{} {} no status; new permits among them are taken as active",
+                counted(rows, "row"),
+                which(rows, "has", "have")
+            );
             warnings.push(whole(Reason::StatusTakenAsActive, detail));
         }
-        for (left_out, what) in [(self.errors.left_out(), "errors"), (self.warnings.left_out(), "warnings")] {
+        for (left_out, what) in [(self.errors.left_out(), "error"), (self.warnings.left_out(), "warning")] {
             if left_out > 0 {
-                let detail = format!("{left_out} further {what} are counted and not listed");
+                let detail = format!(
+                    "{left_out} further {} {} counted and not listed",
+                    noun(left_out, what),
+                    which(left_out, "is", "are")
+                );
                 warnings.push(whole(Reason::ListShortened, detail));
             }
         }

@@ -8,7 +8,7 @@ use crate::domain::text;
 use crate::files::contacts::CONTACTS_MAX;
 use crate::files::fields::Field;
 use crate::files::reading::Row;
-use crate::files::remarks::{Reason, Remark, shorten};
+use crate::files::remarks::Reason;
 use crate::files::term::{CONTACT, Contact};
 use crate::files::values::{self, some};
 use crate::files::{addresses, contacts};
@@ -29,8 +29,8 @@ impl Checker<'_> {
     pub(super) fn people(&mut self, row: &Row<'_>) -> People {
         let mut people = People::default();
         let holder = self.addresses(row, Field::HolderEmail);
-        self.addresses_missing += u64::from(holder.good.is_empty() && holder.bad.is_empty());
-        people.holder_unusable = !holder.bad.is_empty();
+        self.addresses_missing += u64::from(holder.good.is_empty() && holder.bad.is_none());
+        people.holder_unusable = holder.bad.is_some();
         for (name, address) in holder.good {
             if people.holder.is_none() {
                 people.holder = Some(address);
@@ -85,11 +85,9 @@ impl Checker<'_> {
     fn addresses(&mut self, row: &Row<'_>, field: Field) -> addresses::Addresses {
         let found = addresses::parse(self.mapping.cell(row, field));
         self.addresses_cleaned += u64::from(found.cleaned);
-        for (written, error) in &found.bad {
-            let column = self.mapping.column(field).map(shorten);
-            let value = Some(shorten(written));
-            let (row, detail) = (Some(row.number), error.to_string());
-            let remark = Remark { row, column, value, code: Reason::MalformedAddress, detail };
+        // The whole cell, once: what its parts are is a guess of ours.
+        if let Some(error) = &found.bad {
+            let remark = self.remark(row, field, Reason::MalformedAddress, error.to_string());
             if self.options.keep_good_rows() {
                 self.unusable.push(remark);
             } else {

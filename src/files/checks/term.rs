@@ -146,9 +146,17 @@ impl Checker<'_> {
         let is_day = self.mapping.is_day(row, field);
         let (code, detail) = match self.dates.parse(field, self.mapping.cell(row, field), is_day) {
             Ok(date) => return date,
-            Err(DateFault::NoDate) => {
-                let format = self.dates.format(field);
-                (Reason::InvalidDate, format!("no such date; this column is read as {format}"))
+            Err(fault @ (DateFault::NoDate | DateFault::ShortYear)) => {
+                let (example, format) = (self.dates.example(field), self.dates.format(field));
+                let detail = format!(
+                    "not understood as a date; the dates of this column are read as {example} ({format}){}",
+                    if fault == DateFault::ShortYear {
+                        "; write the year with four digits, or give --date-format (date_format over the API)"
+                    } else {
+                        ""
+                    }
+                );
+                (Reason::InvalidDate, detail)
             }
             Err(DateFault::DayNumber) => (
                 Reason::InvalidDate,
@@ -181,11 +189,11 @@ impl Checker<'_> {
     ) {
         let Some(expires_on) = expires_on else { return };
         if let Some(effective_on) = effective_on.filter(|day| expires_on < *day) {
-            let detail = format!("expires_on is {expires_on}, before the first day of the term, {effective_on}");
+            let detail = format!("it expires on {expires_on}, before the first day of the term, {effective_on}");
             self.fault(row, Field::ExpiresOn, Reason::ExpiryBeforeEffective, detail);
         }
         if let Some(issued_on) = issued_on.filter(|day| expires_on < *day) {
-            let detail = format!("expires_on is {expires_on}, before the day of issue, {issued_on}");
+            let detail = format!("it expires on {expires_on}, before the day of issue, {issued_on}");
             let warning = self.remark(row, Field::ExpiresOn, Reason::ExpiryBeforeIssue, detail);
             self.warnings.push(warning);
         }

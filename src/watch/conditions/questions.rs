@@ -5,7 +5,11 @@ use chrono_tz::Tz;
 
 use super::chance::waits_too_long;
 use crate::{
-    domain::{alarm::AlarmKind, fingerprint::differences},
+    domain::{
+        alarm::AlarmKind,
+        fingerprint::differences,
+        saying::{counted, which},
+    },
     store::{
         Moment, PgConnection, Result,
         alarms::Condition,
@@ -41,29 +45,31 @@ pub(super) async fn ask(
             .await?
             .map(|fault| format!("Nothing is sent, but for a probe now and then: {}", mask_addresses(&fault)))),
         AlarmKind::DeadLetters => each(watched::failed_by_day(connection, zone, moment.today).await?, &|group| {
-            format!("{} failed for good or came back{}.", many(group.count, "mail"), on_day(&group.subject))
+            format!("{} failed for good or came back{}.", counted(group.count, "mail"), on_day(&group.subject))
         }),
         AlarmKind::Ambiguous => {
             let until = moment.now - AMBIGUOUS_FOR;
             each(watched::ambiguous_by_day(connection, zone, until, moment.today).await?, &|group| {
-                let mails = many(group.count, "mail");
+                let mails = counted(group.count, "mail");
                 format!("Of {mails}{} nobody has found out for more than an hour.", on_day(&group.subject))
             })
         }
         AlarmKind::Held => each(watched::held_by_cause(connection).await?, &|group| {
-            format!("{} wait for a person: {}.", many(group.count, "notice"), cause(&group.subject))
+            let waits = which(group.count, "waits", "wait");
+            format!("{} {waits} for a person: {}.", counted(group.count, "notice"), cause(&group.subject))
         }),
         AlarmKind::UnsentStatutory => {
             each(watched::unsent_statutory_by_day(connection, moment.today).await?, &|group| {
-                let notices = many(group.count, "notice");
-                format!("{notices} owed by law passed their last day, {}, unsent.", group.subject)
+                let notices = counted(group.count, "notice");
+                let their = which(group.count, "its", "their");
+                format!("{notices} owed by law passed {their} last day, {}, unsent.", group.subject)
             })
         }
         AlarmKind::OldestPending => {
             let since = stock::oldest_pending(connection, moment.now).await?;
             one(since
                 .filter(|since| waits_too_long(rules, *since, moment.now))
-                .map(|since| format!("A mail has been due for {} hours.", (moment.now - since).num_hours())))
+                .map(|since| format!("A mail has been due for {}.", counted((moment.now - since).num_hours(), "hour"))))
         }
         AlarmKind::ReplicasDisagree => disagreement(&watched::living_processes(connection).await?),
         AlarmKind::MemoryWentBack => {
@@ -74,8 +80,9 @@ pub(super) async fn ask(
         AlarmKind::LateResult => one(match watched::count_late_results(connection, moment.now).await? {
             0 => None,
             late => Some(format!(
-                "The server took {} of which somebody had said that they had not arrived.",
-                many(late, "mail")
+                "The server took {} of which somebody had said that {} had not arrived.",
+                counted(late, "mail"),
+                which(late, "it", "they")
             )),
         }),
         AlarmKind::DatabaseHeld => one(watched::held_session(connection, rules.held_limits).await?.map(|s| held(&s))),
@@ -89,11 +96,6 @@ fn one(kind: AlarmKind, detail: Option<String>) -> Vec<Condition> {
 
 fn each(kind: AlarmKind, groups: &[Group], say: &dyn Fn(&Group) -> String) -> Vec<Condition> {
     groups.iter().map(|group| Condition { kind, subject: group.subject.clone(), detail: say(group) }).collect()
-}
-
-/// Counts in the store end at some thousands.
-fn many(count: i64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn on_day(subject: &str) -> String {
@@ -122,7 +124,7 @@ async fn missing(rules: &WatchRules, connection: &mut PgConnection, moment: Mome
         detail: format!(
             "The scan expected at {} has not completed; it is {} late.",
             local(expected, rules.zone),
-            many((moment.now - expected).num_minutes(), "minute")
+            counted((moment.now - expected).num_minutes(), "minute")
         ),
     });
     Ok(condition.into_iter().collect())
@@ -143,20 +145,19 @@ async fn files_only(rules: &WatchRules, connection: &mut PgConnection, moment: M
     // In a trial that is as it should be.
     let back = if rules.mails_everybody { watched::count_kept_back(connection, moment).await? } else { 0 };
     let unsent = [(kept, "only files"), (back, "kept back by a trial")].into_iter().filter(|(count, _)| *count > 0);
-    let is = |count| if count == 1 { "is" } else { "are" };
     let unsent: Vec<String> =
-        unsent.map(|(count, why)| format!("{} {} {why}", many(count, "mail"), is(count))).collect();
+        unsent.map(|(count, why)| format!("{} {} {why}", counted(count, "mail"), which(count, "is", "are"))).collect();
     let detail = || format!("Of what could still be sent to its holder, {}.", unsent.join(", and "));
     Ok((!unsent.is_empty()).then(detail))
 }
 
 fn held(session: &HeldSession) -> String {
     format!(
-        "Session {} ({}, {}) has kept a transaction open for {} seconds.",
+        "Session {} ({}, {}) has kept a transaction open for {}.",
         session.pid,
         if session.application.is_empty() { "without a name" } else { &session.application },
         session.state,
-        session.seconds
+        counted(session.seconds, "second")
     )
 }
 

@@ -68,7 +68,7 @@ fn map_chooses_the_column_and_missing_fields_are_named_all_at_once() {
     );
     let (reading, terms) = read(text, &typed.unwrap()).unwrap();
     assert_eq!(terms[0].permit_type_name, "Taxi");
-    assert_eq!(reading.warnings[0].detail, "nothing is read from the columns B");
+    assert_eq!(reading.warnings[0].detail, "nothing is read from the column \"B\"");
 }
 
 #[test]

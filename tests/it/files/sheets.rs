@@ -182,6 +182,10 @@ fn the_sheet_is_named_or_the_only_one_with_something_in_it() {
     };
     let fault = refused(two(false));
     assert!(matches!(fault, FileFault::SheetNeeded { .. }));
+    assert!(
+        fault.to_string().starts_with("the only sheet with something in it is hidden; say with --sheet"),
+        "{fault}"
+    );
     let sentence = fault.to_string();
     assert!(
         sentence.contains("--sheet NAME") && sentence.contains("\"Notes\", \"Old\", \"Permits 2026\""),
@@ -239,7 +243,7 @@ fn what_nobody_sees_in_a_sheet_is_said() {
         "{}",
         said(Reason::BesideTable)
     );
-    assert_eq!(said(Reason::HiddenColumns), "hidden columns are read like the others: D");
+    assert_eq!(said(Reason::HiddenColumns), "a hidden column is read like the others: D");
 }
 
 #[test]

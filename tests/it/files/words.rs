@@ -124,6 +124,13 @@ fn a_malformed_address_rejects_its_row_or_is_left_out_with_a_warning() {
 }
 
 #[test]
+fn a_malformed_cell_is_reported_once_and_whole() {
+    let (reading, _) = read(with_addresses(&["owner5@example,com"]), &plain()).unwrap();
+    let found: Vec<_> = reading.errors.iter().map(|error| error.value.as_deref()).collect();
+    assert_eq!(found, [Some("owner5@example,com")]);
+}
+
+#[test]
 fn a_malformed_address_of_a_row_that_is_rejected_is_one_of_its_errors() {
     let text = "permit_number,permit_type,holder_name,holder_email,expires_on\n1,Food,Ann,ann@nodot,2026-02-31\n";
     let (reading, terms) = read(text, &options(&[], &[], None, true)).unwrap();

@@ -148,7 +148,7 @@ async fn the_mail_says_what_is_wrong_and_what_to_do() {
         "Subject: Alarm: A scan did not run\r\n",
         "Auto-Submitted: auto-generated\r\n",
         "The scan expected at 06:00 CST on 11 March 2027 has not completed",
-        "It stands since 07:00 CST on Thursday, 11 March 2027.",
+        "It has stood since 07:00 CST on Thursday, 11 March 2027.",
         "What to do: Look whether a process with the role scan runs",
         "https://permits.example.org/",
     ] {

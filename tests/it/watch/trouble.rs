@@ -46,7 +46,7 @@ async fn an_old_notice_that_is_held_does_not_hide_what_an_import_holds() {
     office.sql(&hold("claim_limit", &format!("scan_id = NULL, import_id = '{import}'"))).await;
     let raised = watcher.look().await;
     assert_eq!(raised.len(), 1);
-    assert!(raised[0].detail.starts_with("1 notice wait for a person: the import"), "{raised:?}");
+    assert!(raised[0].detail.starts_with("1 notice waits for a person: the import"), "{raised:?}");
     assert_eq!(office.text(STANDING).await, ["held by hand".to_owned(), format!("held import {import}")]);
     assert_eq!(outbox(&office).await.len(), 4);
     office.sql("UPDATE notices SET state = 'cancelled' WHERE reason_code = 'claim_limit'").await;

@@ -177,14 +177,19 @@ struct RemarkView {
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "it only describes the parameters")]
 struct Options {
-    /// Take a field from the column with this header: `FIELD=COLUMN`; may be repeated.
+    /// Take a field from the column with this header: `FIELD=COLUMN`; may be repeated. The fields are `permit_number`,
+    /// `permit_type`, `status`, `holder_name`, `holder_email`, `holder_language`, `site_address`, `description`,
+    /// `issued_on`, `effective_on`, `expires_on`, `external_id`, `contact_email`, `contact_name`, `contact_role` and
+    /// `contacts`.
     #[param(example = json!(["expires_on=VALID UNTIL"]))]
     map: Option<Vec<String>>,
     /// Read a status word of the file as one of ours: `FROM=TO`; may be repeated.
     status: Option<Vec<String>>,
     /// The type of every permit of the file.
     permit_type: Option<String>,
-    /// How dates are written, in strftime.
+    /// How dates are written, in strftime. Unless it is given it is guessed, for each column of dates: years have four
+    /// digits, months may be names in English, `2027-03-25` is always understood, and what can be read in two ways is
+    /// refused. Years of two digits are only read by such a format, as `%m/%d/%y`.
     #[param(example = "%d.%m.%Y")]
     date_format: Option<String>,
     /// Read it as it was saved under this name; what is said besides goes before that.
@@ -235,9 +240,15 @@ fn read_options(uri: &Uri) -> Result<(ImportWords, Option<String>), Problem> {
     Ok((words, file_name))
 }
 
-/// Imports permits from a file (csv, tsv, xlsx or ods), all of its rows or, with `keep_good_rows`, the good ones. What is wrong with rows is
-/// in the report, and `committed` says whether anything was applied; only a file that is refused as a whole, or an
-/// option, is an error. The body is the file itself, with any content type, or a form with one part `file`.
+/// Imports permits from a file: csv, tsv, xlsx or ods.
+///
+/// All of its rows are imported or, with `keep_good_rows`, the good ones. What is wrong with rows is in the report, and
+/// `committed` says whether anything was applied; only a file that is refused as a whole, or an option, is an error. The
+/// body is the file itself, with any content type, or a form with one part `file`.
+///
+/// Columns are found by usual headers; `map=permit_number=LICENSE NO` names another, under the field that it carries.
+/// `permit_number`, `permit_type` (or the parameter of that name, for all rows), `holder_name` and `expires_on` are
+/// needed.
 #[utoipa::path(post, path = "/imports", tag = TAG, params(Options),
     request_body(content(
         (String = "text/csv"),

@@ -54,6 +54,7 @@ impl OfficeFiles {
         let moment = self.moment().await.map_err(|error| refused(error.into()))?;
         let rules = ImportRules {
             moment,
+            zone: self.zone,
             window: self.window.as_ref(),
             claim_limit: self.claim_limit,
             catch_up: words.catch_up,
@@ -153,7 +154,9 @@ impl Files for OfficeFiles {
 fn options(words: &ImportWords) -> Result<ImportOptions, ImportRefused> {
     let ImportWords { map, status, permit_type, date_format, keep_good_rows, .. } = words;
     let read = ImportOptions::parse(map, status, permit_type.as_deref(), date_format.as_deref(), *keep_good_rows);
-    let read = read.and_then(|options| options.of_sheet(words.sheet.clone()).leaving_out(&words.leave_out));
+    let read = read.and_then(|options| {
+        options.of_sheet(words.sheet.clone()).of_header_row(words.header_row).leaving_out(&words.leave_out)
+    });
     read.map_err(|error: OptionError| ImportRefused::Option {
         parameter: as_parameter(error.option()),
         why: in_parameters(&error.to_string()),
@@ -183,7 +186,7 @@ fn with_parameters(sentence: &str) -> String {
 
 /// A sentence about an option, as if it spoke of query parameters.
 fn in_parameters(sentence: &str) -> String {
-    let options = ["--map", "--status", "--permit-type", "--date-format", "--sheet"];
+    let options = ["--map", "--status", "--permit-type", "--date-format", "--sheet", "--header-row"];
     options.iter().fold(sentence.to_owned(), |text, option| text.replace(option, &as_parameter(option)))
 }
 

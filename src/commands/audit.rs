@@ -14,6 +14,7 @@ use super::{say, with_progress};
 use crate::{
     app::{App, Database},
     config::Config,
+    domain::alarm::OPERATOR_MAIL,
     domain::saying::{counted, noun},
     files::ledger::Ledger,
     store::{
@@ -61,9 +62,13 @@ async fn compare(path: &Path, file: File, connection: &mut PgConnection, present
         path.display(),
         ledger.lines()
     );
-    let (mut differences, mut unresolved) = (0, 0);
+    let (mut differences, mut unresolved, mut to_operator) = (0, 0, 0);
     let messages = audit
         .compare(present, |finding| {
+            if is_to_operator(&finding) {
+                to_operator += 1;
+                return;
+            }
             if finding.is_difference() {
                 differences += 1;
             } else {
@@ -73,12 +78,18 @@ async fn compare(path: &Path, file: File, connection: &mut PgConnection, present
         })
         .await?;
     say!(
-        "{} in the ledger: {}, {unresolved} unresolved ambiguous {}.",
+        "{} in the ledger, {to_operator} of them about alarms and tests: {}, {unresolved} unresolved ambiguous {}.",
         counted(messages, "message"),
         counted(differences, "difference"),
         noun(unresolved, "attempt")
     );
     Ok(differences)
+}
+
+/// Mail about alarms, and the doctor's, is not recorded as notices are.
+fn is_to_operator(finding: &Finding) -> bool {
+    matches!(finding, Finding::Unknown { message_id, .. } if message_id.strip_prefix('<')
+        .is_some_and(|id| id.starts_with(OPERATOR_MAIL)))
 }
 
 fn sentence(finding: &Finding) -> String {

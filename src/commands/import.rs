@@ -1,18 +1,12 @@
 //! `import`: permits from a file, all of its rows or none.
 
-use std::{
-    fs::File,
-    io::{BufWriter, Write},
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{num::NonZeroU64, path::PathBuf, process::ExitCode};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
-use futures_util::StreamExt;
 use uuid::Uuid;
 
-use super::{print_json, progress::Meter, say};
+use super::{errors_file::ErrorsFile, print_json, progress::Meter, say};
 use crate::{
     app::{App, Database},
     config::Config,
@@ -21,7 +15,7 @@ use crate::{
         ColumnChoice, DateFormat, ImportOptions, ImportRules, Input, OptionError, StatusChoice, export::rejected_rows,
         import, saved,
     },
-    store::changes::COMMAND,
+    store::{Moment, changes::COMMAND},
 };
 
 #[derive(Debug, Clone, Args)]
@@ -46,6 +40,9 @@ pub struct Arguments {
     /// The sheet of a workbook that has several
     #[arg(long, value_name = "NAME")]
     sheet: Option<String>,
+    /// The row in which the names of the columns stand
+    #[arg(long, value_name = "N")]
+    header_row: Option<NonZeroU64>,
     /// Read it as it was saved under this name; what is given besides goes before that
     #[arg(long, value_name = "NAME")]
     mapping: Option<MappingName>,
@@ -55,7 +52,7 @@ pub struct Arguments {
     /// Tell new permits what is due already, and confirm renewals
     #[arg(long)]
     catch_up: bool,
-    /// Apply the rows that are right although others are not
+    /// Apply the rows that are right although others are not; but none of a permit of which a row is wrong
     #[arg(long)]
     keep_good_rows: bool,
     /// Say which active permits, of the types that the file has, it does not name; they are not changed
@@ -78,7 +75,8 @@ impl Arguments {
         let (map, status) = (self.map.clone(), self.status.clone());
         let kind = self.permit_type.clone();
         let options = ImportOptions::new(map, status, kind, self.date_format.clone(), self.keep_good_rows)?
-            .of_sheet(self.sheet.clone());
+            .of_sheet(self.sheet.clone())
+            .of_header_row(self.header_row.map(NonZeroU64::get));
         if self.save_mapping.is_some() && self.mapping.is_none() && options.words() == MappingWords::default() {
             return Err(OptionError::NothingToSave);
         }
@@ -88,12 +86,15 @@ impl Arguments {
 
 pub async fn run(arguments: Arguments, config: Config, database: &Database) -> Result<ExitCode> {
     let mut options = arguments.options()?;
+    // Nothing may be imported whose rejected rows have no place.
+    let errors = arguments.errors.as_deref().map(|path| ErrorsFile::open(path, &arguments.file)).transpose()?;
     let app = App::open(config, database).await?;
     if let Some(name) = &arguments.mapping {
         options = saved::with_saved(&mut *app.pool.acquire().await?, options, name).await?;
     }
     let rules = ImportRules {
         moment: app.moment(None).await?,
+        zone: app.config.time_zone,
         window: app.config.send_window.as_ref(),
         claim_limit: app.config.scan_claim_limit.map_or(0, u64::from),
         catch_up: arguments.catch_up,
@@ -104,29 +105,31 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     let meter = Meter::new();
     let file = Input::Path(arguments.file);
     let report = meter.beside(import(&database.direct_url, file, &options, &rules, |at| meter.show(at))).await?;
-    if let Some(name) = &arguments.save_mapping {
-        let done = saved::save(&mut *app.pool.acquire().await?, name, &options, COMMAND, rules.moment).await;
-        done.context("--save-mapping: the file was read, but the mapping is not saved")?;
-    }
-    if let Some((path, id)) = arguments.errors.as_deref().zip(report.id) {
-        let written = write_rejected(&app, id, path).await;
-        written.with_context(|| format!("--errors: {} cannot be written", path.display()))?;
-    }
+    // What was done is told before anything else can go wrong.
     if arguments.json {
         print_json(&report)?;
     } else {
         say!("{}", report.to_string().trim_end());
     }
-    let refused = report.rejected > 0 && !arguments.keep_good_rows;
-    let done = report.committed || (report.dry_run && !refused);
-    Ok(if done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let saved = match &arguments.save_mapping {
+        Some(name) => save_mapping(&app, name, &options, rules.moment).await,
+        None => Ok(()),
+    };
+    let written = match errors.zip(report.id) {
+        Some((file, id)) => write_rejected(&app, id, file).await,
+        None => Ok(()),
+    };
+    let wrong: Vec<String> =
+        [saved, written].into_iter().filter_map(|done| Some(format!("{:#}", done.err()?))).collect();
+    ensure!(wrong.is_empty(), "the report tells what was done, but {}", wrong.join("; "));
+    Ok(if report.was_applied() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn write_rejected(app: &App<'_>, import: Uuid, path: &Path) -> Result<()> {
-    let mut file = BufWriter::new(File::create(path)?);
-    let mut rows = rejected_rows(app.pool.clone(), import).await?;
-    while let Some(piece) = rows.next().await {
-        file.write_all(&piece?)?;
-    }
-    Ok(file.flush()?)
+async fn save_mapping(app: &App<'_>, name: &MappingName, options: &ImportOptions, moment: Moment) -> Result<()> {
+    let save = async { saved::save(&mut *app.pool.acquire().await?, name, options, COMMAND, moment).await };
+    save.await.context("--save-mapping: the mapping is not saved")
+}
+
+async fn write_rejected(app: &App<'_>, import: Uuid, file: ErrorsFile) -> Result<()> {
+    file.write(rejected_rows(app.pool.clone(), import).await.context("--errors")?).await
 }

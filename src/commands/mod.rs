@@ -4,6 +4,7 @@ mod audit;
 mod demo;
 mod dispatch;
 pub mod doctor;
+mod errors_file;
 mod export;
 mod import;
 mod migrate;

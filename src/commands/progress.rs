@@ -85,21 +85,36 @@ impl Meter {
 
 fn line(progress: Option<Progress>, elapsed: Duration) -> String {
     match progress {
-        None => format!("Looking through the file: {} so far", time(elapsed.as_secs())),
+        None | Some(Progress { phase: Phase::Looking, done: 0, .. }) => {
+            format!("Looking through the file: {} so far", time(elapsed.as_secs()))
+        }
+        Some(Progress { phase: Phase::Looking, done, total }) => {
+            let (rate, left) = rate(done, total, elapsed);
+            let [done, total, rate] = [done, total, rate].map(|bytes| grouped(bytes.div_ceil(1 << 20)));
+            format!("Looking through the file: {done} of {total} MB, {rate} MB a second, {} left", time(left))
+        }
         Some(Progress { phase: Phase::Reading, done: 0, total }) => {
             format!("Reading {}", counted(grouped(total), "row"))
         }
         Some(Progress { phase: Phase::Reading, done, total }) => {
-            let rate = (done as f64 / elapsed.as_secs_f64().max(0.001)) as u64;
-            let left = total.saturating_sub(done).div_ceil(rate.max(1));
+            let (rate, left) = rate(done, total, elapsed);
             let [done, total, rate] = [done, total, rate].map(grouped);
             let total = counted(total, "row");
             format!("Reading: {done} of {total}, {rate} a second, {} left", time(left))
+        }
+        Some(Progress { phase: Phase::Waiting, .. }) => {
+            format!("Waiting until another import is applied: {} so far", time(elapsed.as_secs()))
         }
         Some(Progress { phase: Phase::Applying, total, .. }) => {
             format!("Applying {} in one go: {} so far", counted(grouped(total), "permit"), time(elapsed.as_secs()))
         }
     }
+}
+
+/// How much is done in a second, and how many seconds are left.
+fn rate(done: u64, total: u64, elapsed: Duration) -> (u64, u64) {
+    let rate = (done as f64 / elapsed.as_secs_f64().max(0.001)) as u64;
+    (rate, total.saturating_sub(done).div_ceil(rate.max(1)))
 }
 
 /// Digits in groups of three.

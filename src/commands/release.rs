@@ -65,6 +65,9 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     let done = with_progress(if cancel { "cancelling" } else { "releasing" }, work).await?;
     if cancel {
         say!("Cancelled {}.", counted(done.cancelled, "notice"));
+        if done.released > 0 {
+            say!("The letters of {} wait to be posted, as before; they are on the page Problems.", done.released);
+        }
     } else {
         say!(
             "Released {}; {} {} superseded and {} skipped meanwhile.",

@@ -28,7 +28,7 @@ use url::Url;
 use crate::domain::{fingerprint::fingerprint, recipient::EmailAddress, window::SendWindow};
 use crate::scan::schedule::ScanSchedule;
 pub use alerts::Alerts;
-pub use environment::read_dotenv;
+pub use environment::{misspelt, read_dotenv};
 pub use error::{ConfigErrors, Fault};
 pub use proxies::TrustedProxies;
 use reader::Reader;

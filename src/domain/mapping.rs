@@ -53,4 +53,6 @@ pub struct MappingWords {
     pub date_format: Option<String>,
     /// The sheet of a workbook.
     pub sheet: Option<String>,
+    /// The row in which the names of the columns stand.
+    pub header_row: Option<u64>,
 }

@@ -2,7 +2,7 @@
 
 use chrono::NaiveDate;
 
-use super::words;
+use super::{text, words};
 
 /// Longest permit number, in characters.
 pub const PERMIT_NUMBER_MAX: usize = 100;
@@ -26,7 +26,8 @@ pub enum PermitNumberError {
 }
 
 impl PermitNumber {
-    /// The number as it was given, without outer white space.
+    /// The number as it was given, without outer white space and without characters that nobody sees: two numbers
+    /// that look the same are the same.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -41,6 +42,7 @@ impl std::str::FromStr for PermitNumber {
     type Err = PermitNumberError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text: String = text.chars().filter(|&c| c.is_control() || !is_unseen(c)).collect();
         let text = text.trim();
         if text.is_empty() {
             return Err(PermitNumberError::Empty);
@@ -59,6 +61,11 @@ impl std::fmt::Display for PermitNumber {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Whether nobody sees it, whether or not it joins the letters beside it.
+fn is_unseen(c: char) -> bool {
+    text::is_unfit(c) || matches!(c, '\u{200c}' | '\u{200d}')
 }
 
 /// Short name of a permit type: lower-case letters, digits and dashes, at most 64.

@@ -40,7 +40,8 @@ pub(super) fn parse(cell: &str) -> Addresses {
             found.take(&one_line(name.trim().trim_matches(['"', '\''])), address);
             continue;
         }
-        let words: Vec<&str> = piece.split_whitespace().filter(|word| !BETWEEN.contains(word)).collect();
+        let words = piece.split_whitespace().filter(|word| !BETWEEN.contains(word));
+        let words: Vec<&str> = words.flat_map(apart).collect();
         if words.iter().all(|word| word.contains('@')) {
             for word in words {
                 found.take("", word);
@@ -67,6 +68,15 @@ impl Addresses {
             Err(error) => self.bad = self.bad.take().or(Some(error)),
         }
     }
+}
+
+/// Addresses that stand against each other with only a sign between (`a@b.com/c@d.com`). An address may have such a sign
+/// in itself, so each part must have an `@`.
+fn apart(word: &str) -> Vec<&str> {
+    let signs = ['/', '|', '&'];
+    let parts: Vec<&str> = word.split(signs).filter(|part| !part.is_empty()).collect();
+    let are_addresses = !word.contains('?') && parts.iter().all(|part| part.contains('@'));
+    if are_addresses { parts } else { vec![word] }
 }
 
 fn clean(written: &str) -> &str {

@@ -82,6 +82,12 @@ pub enum FileFault {
     /// A sheet of a text file.
     #[error("a text file has no sheets; leave out --sheet")]
     NoSheets,
+    /// A row that is said to be the header and is none.
+    #[error("row {row}, which --header-row names, is blank or below the end of the file")]
+    NoHeaderRow {
+        /// Row of the file.
+        row: u64,
+    },
     /// More columns than anybody's permits have.
     #[error("the file has {0} columns; at most {COLUMNS_MAX} are read")]
     TooManyColumns(usize),
@@ -109,15 +115,18 @@ pub enum FileFault {
         /// The saved mapping that named it.
         saved: Option<String>,
     },
-    /// A header that stands more than once, for a field that is used.
-    #[error("{} columns are named {column:?}, so {field} cannot be told; rename one, or choose another with --map {field}=COLUMN", places.len())]
+    /// Headers that are alike, for a field that is used.
+    #[error(
+        "{} have the same name or nearly so, and which of them is {field} cannot be told; rename one, or choose another with --map {field}=COLUMN",
+        placed(places, names)
+    )]
     DuplicateColumn {
-        /// The field that should come from it.
+        /// The field that should come from one of them.
         field: Field,
-        /// The header.
-        column: String,
         /// Positions of the columns, from 1.
         places: Vec<usize>,
+        /// Their headers.
+        names: Vec<String>,
     },
     /// Needed fields for which no column was recognised.
     #[error(
@@ -176,6 +185,7 @@ impl FileFault {
             Self::SheetNeeded { .. } => "sheet_needed",
             Self::NoSuchSheet { .. } => "no_such_sheet",
             Self::NoSheets => "no_sheets",
+            Self::NoHeaderRow { .. } => "no_header_row",
             Self::TooManyColumns(_) => "too_many_columns",
             Self::RowTooLong { .. } => "row_too_long",
             Self::UnclosedQuote { .. } => "unclosed_quote",
@@ -205,6 +215,12 @@ fn wanted(field: Field, saved: Option<&str>) -> String {
             format!(", from which the saved mapping {name:?} reads {field}; choose another with --map {field}=COLUMN")
         }
     }
+}
+
+/// Columns by place and name.
+fn placed(places: &[usize], names: &[String]) -> String {
+    let one = |(place, name): (&usize, &String)| format!("column {place} {:?}", shorten(name));
+    list(&places.iter().zip(names).map(one).collect::<Vec<_>>())
 }
 
 fn fit_only(count: u64, format: &str) -> String {

@@ -2,6 +2,7 @@
 //! its status words mean. It says as much as can be told, also of a file that will be refused.
 
 use std::collections::HashMap;
+use std::fs::File;
 
 use serde::Serialize;
 
@@ -14,15 +15,18 @@ use super::mapping::Mapping;
 use super::options::ImportOptions;
 use super::probe::Delimiter;
 use super::reading::encoding::Encoding;
-use super::reading::{FileFormat, Row, SheetSeen, Source};
+use super::reading::{FileFormat, Row, SheetSeen, Source, io_fault};
 use super::remarks::shorten;
-use super::values::{self, is_no_value, squash};
+use super::values::{self, squash};
 use crate::domain::permit::PermitStatus;
+use crate::domain::text::one_line;
 
 /// Different values shown of a column.
 const SAMPLES: usize = 3;
 /// Rows in which they are looked for.
 const SAMPLED: usize = 1000;
+/// Rows listed in which the names of the columns may stand.
+const FIRST_ROWS: usize = 20;
 /// Status words listed.
 const WORDS: usize = 100;
 
@@ -41,6 +45,8 @@ pub struct Look {
     pub delimiter: Option<Delimiter>,
     /// Which row of the file the header is.
     pub header_row: u64,
+    /// The first rows of the file, in which the names of the columns may stand.
+    pub first_rows: Vec<RowSeen>,
     /// In the order of the file.
     pub columns: Vec<Column>,
     /// Every field, in the order of the contract.
@@ -49,6 +55,15 @@ pub struct Look {
     pub statuses: Vec<StatusSeen>,
     /// Formats of dates that may be chosen.
     pub date_formats: Vec<FormatSeen>,
+}
+
+/// One of the first rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RowSeen {
+    /// Which row of the file.
+    pub row: u64,
+    /// What stands in it, cut.
+    pub text: String,
 }
 
 /// One column.
@@ -98,14 +113,22 @@ pub fn look(file: Input, options: &ImportOptions) -> Result<Look, ReadError> {
 }
 
 fn look_into(file: Input, options: &ImportOptions) -> Result<Look, FileFault> {
-    let source = match file {
-        Input::Path(path) => Source::open(&path, options),
-        Input::Open(file, path) => Source::of(file, &path, options),
+    let (file, path) = match file {
+        Input::Path(path) => (File::open(&path).map_err(io_fault)?, path),
+        Input::Open(file, path) => (file, path),
+    };
+    let again = file.try_clone().map_err(FileFault::Io)?;
+    let source = match Source::of(file, &path, options) {
+        // So that somebody can choose another.
+        Err(FileFault::NoSuchSheet { .. }) => Source::of(again, &path, &options.clone().of_sheet(None)),
+        Err(FileFault::NoHeaderRow { .. }) => Source::of(again, &path, &options.clone().of_header_row(None)),
+        source => source,
     };
     let mut source = match source {
         Err(FileFault::SheetNeeded { sheets, .. }) => return Ok(Look::without_sheet(sheets)),
         source => source?,
     };
+    let first_rows = first_rows(&mut source)?;
     let (mapping, _) = Mapping::find(source.header(), options);
     let header = source.header().iter();
     let mut columns: Vec<Column> = header.map(|name| Column { name: name.clone(), samples: Vec::new() }).collect();
@@ -121,7 +144,7 @@ fn look_into(file: Input, options: &ImportOptions) -> Result<Look, FileFault> {
         if seen <= SAMPLED {
             take_samples(&mut columns, &row);
         }
-        if row.len() == columns.len() {
+        if row.fits(columns.len()) {
             words.count(mapping.cell(&row, Field::Status));
         }
     }
@@ -135,6 +158,7 @@ fn look_into(file: Input, options: &ImportOptions) -> Result<Look, FileFault> {
         encoding: source.encoding().as_str(),
         delimiter: source.delimiter(),
         header_row: source.header_row(),
+        first_rows,
         columns,
         fields: Field::ALL.iter().map(of).collect(),
         statuses: words.list(options),
@@ -152,12 +176,26 @@ impl Look {
             encoding: Encoding::Utf8.as_str(),
             delimiter: None,
             header_row: 0,
+            first_rows: Vec::new(),
             columns: Vec::new(),
             fields: Vec::new(),
             statuses: Vec::new(),
             date_formats: Vec::new(),
         }
     }
+}
+
+/// What the rows are in which the names of the columns may stand.
+fn first_rows(source: &mut Source) -> Result<Vec<RowSeen>, FileFault> {
+    let mut rows = source.all_rows()?;
+    let mut seen = Vec::new();
+    while seen.len() < FIRST_ROWS
+        && let Ok(Some(row)) = rows.next_row()
+    {
+        let cells: Vec<String> = row.cells().map(one_line).filter(|cell| !cell.is_empty()).collect();
+        seen.push(RowSeen { row: row.number, text: shorten(&cells.join(" · ")) });
+    }
+    Ok(seen)
 }
 
 fn take_samples(columns: &mut [Column], row: &Row<'_>) {
@@ -181,10 +219,11 @@ impl Words {
     fn count(&mut self, cell: &str) {
         // A column with so many different words holds no statuses.
         const COUNTED: usize = 10_000;
-        if is_no_value(cell) {
+        let word = squash(cell);
+        // What is no word for the checks either: it is no status, or a fault of its own.
+        if word.is_empty() || values::is_error_value(cell) {
             return;
         }
-        let word = squash(cell);
         if let Some((_, rows)) = self.0.get_mut(&word) {
             *rows += 1;
         } else if self.0.len() < COUNTED {

@@ -198,6 +198,11 @@ impl Mapping {
         mapped.map(|&field| MappedColumn { field, columns: columns(field) }).collect()
     }
 
+    /// Positions of the columns without a name from which nothing is read.
+    pub fn unnamed(&self) -> Vec<usize> {
+        (0..self.header.len()).filter(|&at| self.header[at].trim().is_empty() && !self.takes(at)).collect()
+    }
+
     /// One warning that names every column from which nothing is read.
     pub fn unused(&self) -> Option<Remark> {
         let squashed: Vec<String> = self.header.iter().map(|name| squash(name)).collect();
@@ -237,7 +242,7 @@ fn chosen(header: &[String], squashed: &[String], field: Field, column: &str) ->
 fn duplicate(field: Field, header: &[String], places: &[usize]) -> FileFault {
     FileFault::DuplicateColumn {
         field,
-        column: header[places[0]].clone(),
         places: places.iter().map(|at| at + 1).collect(),
+        names: places.iter().map(|at| header[*at].clone()).collect(),
     }
 }

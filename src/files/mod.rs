@@ -15,12 +15,14 @@ mod addresses;
 mod apply;
 mod checks;
 mod contacts;
+mod contradictions;
 mod dates;
 pub mod export;
 mod fault;
 mod feed;
 mod fields;
 mod formula;
+mod held;
 pub mod ledger;
 pub mod look;
 mod mapping;
@@ -55,6 +57,7 @@ use dates::ColumnDates;
 use mapping::Mapping;
 use reading::Source;
 use reading::encoding::{Encoding, UNDEFINED};
+use rejected::Columns;
 
 use crate::store::imports::FileLayout;
 
@@ -67,7 +70,7 @@ pub struct Reading {
     pub rejected: u64,
     /// For each reason, how many rows it rejected; a row with two reasons counts under both.
     pub rejected_by_reason: std::collections::BTreeMap<Reason, u64>,
-    /// Rejected rows of which no permit number is kept, so that nobody knows which permits they are about.
+    /// Rejected rows without a permit number that can be read, so that nobody knows which permits they are about.
     pub nameless: u64,
     /// What was guessed about the file.
     pub guessed: Guessed,
@@ -84,6 +87,13 @@ pub struct Reading {
     pub warnings: Vec<Remark>,
 }
 
+impl Reading {
+    /// The header of the first column from which the field came.
+    fn column_of(&self, field: Field) -> Option<String> {
+        self.mapped.iter().find(|mapped| mapped.field == field).and_then(|mapped| mapped.columns.first().cloned())
+    }
+}
+
 /// A file that was read once in full: it is text, its columns are known, and so are its date formats.
 #[derive(Debug)]
 pub struct Prepared<'o> {
@@ -93,6 +103,9 @@ pub struct Prepared<'o> {
     options: &'o ImportOptions,
     rows: u64,
 }
+
+/// Who hears how far reading is.
+type Told<'t> = &'t mut dyn FnMut(u64, u64);
 
 /// What is to be read.
 #[derive(Debug)]
@@ -111,10 +124,11 @@ impl Input {
         }
     }
 
-    fn prepare(self, options: &ImportOptions) -> Result<Prepared<'_>, ReadError> {
+    /// Hears `told` how much of the file it has looked through, in bytes, and out of how many.
+    fn prepare<'o>(self, options: &'o ImportOptions, told: Told<'_>) -> Result<Prepared<'o>, ReadError> {
         match self {
-            Self::Path(path) => prepare(&path, options),
-            Self::Open(file, path) => prepare_source(Source::of(file, &path, options), &path, options),
+            Self::Path(path) => prepare_source(Source::open(&path, options), &path, options, told),
+            Self::Open(file, path) => prepare_source(Source::of(file, &path, options), &path, options, told),
         }
     }
 }
@@ -123,18 +137,19 @@ impl Input {
 ///
 /// A path that cannot be read twice (a pipe) is first copied to an unnamed temporary file.
 pub fn prepare<'o>(path: &Path, options: &'o ImportOptions) -> Result<Prepared<'o>, ReadError> {
-    prepare_source(Source::open(path, options), path, options)
+    prepare_source(Source::open(path, options), path, options, &mut |_, _| {})
 }
 
 fn prepare_source<'o>(
     source: Result<Source, FileFault>,
     path: &Path,
     options: &'o ImportOptions,
+    told: Told<'_>,
 ) -> Result<Prepared<'o>, ReadError> {
     let named = |fault| ReadError::new(path, fault);
     let mut source = source.map_err(named)?;
     let mapping = Mapping::resolve(source.header(), options).map_err(named)?;
-    let (rows, dates) = first_pass(&mut source, &mapping, options).map_err(named)?;
+    let (rows, dates) = first_pass(&mut source, &mapping, options, told).map_err(named)?;
     Ok(Prepared { source, mapping, dates, options, rows })
 }
 
@@ -142,16 +157,28 @@ fn first_pass(
     source: &mut Source,
     mapping: &Mapping,
     options: &ImportOptions,
+    told: Told<'_>,
 ) -> Result<(u64, ColumnDates), FileFault> {
+    const LEAST: u64 = 1 << 20;
+    let mut next = LEAST;
     let width = source.header().len();
     let mut votes = dates::Votes::new(mapping);
     let mut count = 0;
     let mut rows = source.rows()?;
+    let (_, total) = rows.progress();
+    if total > LEAST {
+        told(0, total);
+    }
     while let Some(row) = rows.next_row()? {
         count += 1;
         // A row with a cell too few or too many has its dates in other columns.
-        if row.len() == width {
+        if row.fits(width) {
             votes.count(&row);
+        }
+        let (done, total) = rows.progress();
+        if done >= next {
+            told(done, total.max(done));
+            next = done + LEAST.max(total / 100);
         }
     }
     if count == 0 {
@@ -166,21 +193,29 @@ impl Prepared<'_> {
         self.rows
     }
 
+    /// The file, to look rows up in it.
+    fn again(self) -> held::Again {
+        let Self { source, mapping, dates, .. } = self;
+        held::Again { source, mapping, dates }
+    }
+
     /// How the file is laid out, and its rejected rows are written: those of sheets with commas.
     fn layout(&self) -> FileLayout {
         let delimiter = self.source.delimiter().unwrap_or(Delimiter::Comma);
-        FileLayout { delimiter: delimiter.byte().into(), header: self.source.header().to_vec() }
+        let header = self.source.header();
+        let columns = Columns { mapping: &self.mapping, dates: &self.dates, width: header.len() };
+        FileLayout { delimiter: delimiter.byte().into(), header: columns.kept_header(header) }
     }
 
     /// Checks every row and hands the good ones to `each`, in the order of the file. An error of `each` ends the
     /// reading; so does a file that was changed since it was prepared.
-    pub fn each<E: From<ReadError>>(self, mut each: impl FnMut(TermRow) -> Result<(), E>) -> Result<Reading, E> {
+    pub fn each<E: From<ReadError>>(mut self, mut each: impl FnMut(TermRow) -> Result<(), E>) -> Result<Reading, E> {
         self.each_checked(|row| if let Checked::Good(term) = row { each(*term) } else { Ok(()) })
     }
 
     /// The same with the rejected rows among them.
     fn each_checked<E: From<ReadError>>(
-        mut self,
+        &mut self,
         mut each: impl FnMut(Checked) -> Result<(), E>,
     ) -> Result<Reading, E> {
         let file = self.source.path().to_owned();

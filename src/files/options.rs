@@ -81,7 +81,7 @@ impl FromStr for ColumnChoice {
     type Err = OptionError;
 
     fn from_str(text: &str) -> Result<Self, OptionError> {
-        let (field, column) = halves("--map", "FIELD=COLUMN", text)?;
+        let (field, column) = halves("--map", "FIELD=COLUMN", text, text.split_once('='))?;
         let field = field.to_lowercase().replace(['-', ' '], "_");
         let field = field.parse().map_err(|word| OptionError::Word { option: "--map", word })?;
         Ok(Self { field, column: column.to_owned() })
@@ -101,14 +101,20 @@ impl FromStr for StatusChoice {
     type Err = OptionError;
 
     fn from_str(text: &str) -> Result<Self, OptionError> {
-        let (from, to) = halves("--status", "FROM=TO", text)?;
+        // None of our words has an equals sign, and one of the file may.
+        let (from, to) = halves("--status", "FROM=TO", text, text.rsplit_once('='))?;
         let to = to.to_lowercase().parse().map_err(|word| OptionError::Word { option: "--status", word })?;
         Ok(Self { from: from.to_owned(), to })
     }
 }
 
-fn halves<'t>(option: &'static str, form: &'static str, text: &'t str) -> Result<(&'t str, &'t str), OptionError> {
-    let halves = text.split_once('=').map(|(left, right)| (left.trim(), right.trim()));
+fn halves<'t>(
+    option: &'static str,
+    form: &'static str,
+    text: &'t str,
+    halves: Option<(&'t str, &'t str)>,
+) -> Result<(&'t str, &'t str), OptionError> {
+    let halves = halves.map(|(left, right)| (left.trim(), right.trim()));
     halves.filter(|(left, right)| !left.is_empty() && !right.is_empty()).ok_or_else(|| OptionError::Form {
         option,
         form,
@@ -130,6 +136,8 @@ pub struct ImportOptions {
     /// The name of a saved mapping that was used, and the columns that it chose.
     saved: Option<(String, Vec<ColumnChoice>)>,
     sheet: Option<String>,
+    /// The row in which the names of the columns stand.
+    header_row: Option<u64>,
 }
 
 impl ImportOptions {
@@ -161,15 +169,14 @@ impl ImportOptions {
                 return Err(OptionError::TwoTypes);
             }
         }
-        let (left_out, saved, sheet) = (Vec::new(), None, None);
-        Ok(Self { map, left_out, status: words, permit_type, date_format, keep_good_rows, saved, sheet })
+        Ok(Self { map, status: words, permit_type, date_format, keep_good_rows, ..Self::default() })
     }
 
     /// Options that were saved in these words.
     pub(super) fn of_words(words: &MappingWords) -> Result<Self, OptionError> {
-        let MappingWords { map, leave_out, status, permit_type, date_format, sheet } = words;
+        let MappingWords { map, leave_out, status, permit_type, date_format, sheet, header_row } = words;
         let options = Self::parse(map, status, permit_type.as_deref(), date_format.as_deref(), false)?;
-        options.of_sheet(sheet.clone()).leaving_out(leave_out)
+        options.of_sheet(sheet.clone()).of_header_row(*header_row).leaving_out(leave_out)
     }
 
     /// What they say about reading a file, in words.
@@ -181,6 +188,7 @@ impl ImportOptions {
             permit_type: self.permit_type.clone(),
             date_format: self.date_format.as_ref().map(DateFormat::to_string),
             sheet: self.sheet.clone(),
+            header_row: self.header_row,
         }
     }
 
@@ -204,6 +212,7 @@ impl ImportOptions {
         }
         self.date_format = self.date_format.or(saved.date_format);
         self.sheet = self.sheet.or(saved.sheet);
+        self.header_row = self.header_row.or(saved.header_row);
         self
     }
 
@@ -248,6 +257,18 @@ impl ImportOptions {
     /// The sheet that is to be read.
     pub(super) fn sheet(&self) -> Option<&str> {
         self.sheet.as_deref()
+    }
+
+    /// The same with the names of the columns in this row of the file.
+    #[must_use]
+    pub fn of_header_row(mut self, row: Option<u64>) -> Self {
+        self.header_row = row;
+        self
+    }
+
+    /// The row in which the names of the columns stand.
+    pub(super) fn header_row(&self) -> Option<u64> {
+        self.header_row
     }
 
     /// Whether no column is looked for.

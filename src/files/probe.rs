@@ -49,7 +49,12 @@ const OTHERS: &[(&[u8], &str)] = &[
 /// Refuses what is plainly something else than text in cells.
 pub(super) fn refuse_other_formats(head: &[u8]) -> Result<(), FileFault> {
     let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
-    match OTHERS.iter().find(|(magic, _)| head.starts_with(magic) || text.starts_with(magic)) {
+    let begins = |magic: &[u8]| head.starts_with(magic) || text.starts_with(magic);
+    // Markup has no case.
+    let is_markup = |magic: &[u8]| {
+        magic.starts_with(b"<") && text.get(..magic.len()).is_some_and(|start| start.eq_ignore_ascii_case(magic))
+    };
+    match OTHERS.iter().find(|(magic, _)| begins(magic) || is_markup(magic)) {
         Some((_, name)) => Err(FileFault::OtherFormat(name)),
         None => Ok(()),
     }

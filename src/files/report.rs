@@ -112,6 +112,11 @@ pub struct ImportReport {
     pub skipped_by_reason: BTreeMap<&'static str, u64>,
     /// Terms recorded that are not the current ones of their permits.
     pub history_terms: u64,
+    /// Rows that made nothing: what they say of a term is known, or another row of the file says it. Of a file that was
+    /// applied, `rows` are these, `rejected`, `history_terms`, and one for each permit.
+    pub repeated: u64,
+    /// Permit numbers whose rows contradict each other; a warning names them.
+    pub contradictory_numbers: u64,
     /// Rows with at least one error.
     pub rejected: u64,
     /// For each reason, how many rows it rejected; a row with two reasons counts under both.
@@ -128,7 +133,9 @@ pub struct ImportReport {
     pub types_created: u64,
     /// Notices made pending or held because of this file.
     pub notices_claimed: u64,
-    /// Only of a dry run that got as far: the mail of the next 30 days because of this file.
+    /// The part of them that is held until somebody releases or cancels it.
+    pub notices_held: u64,
+    /// Only of a dry run that got as far: the mail of the next 30 days because of this file, without what is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub would_mail: Option<WouldMail>,
     /// Only of a file that calls itself complete and got as far: what it does not name.
@@ -155,6 +162,8 @@ impl ImportReport {
             skipped: 0,
             skipped_by_reason: BTreeMap::new(),
             history_terms: 0,
+            repeated: 0,
+            contradictory_numbers: 0,
             rejected: reading.rejected,
             rejected_by_reason: reading.rejected_by_reason,
             addresses_cleaned: reading.addresses_cleaned,
@@ -163,11 +172,17 @@ impl ImportReport {
             mapped: reading.mapped,
             types_created: 0,
             notices_claimed: 0,
+            notices_held: 0,
             would_mail: None,
             missing: None,
             errors: reading.errors,
             warnings: reading.warnings,
         }
+    }
+
+    /// Whether the rows that are right were applied, or in a dry run would be.
+    pub fn was_applied(&self) -> bool {
+        self.committed || self.would_mail.is_some()
     }
 
     /// Adds what was done in the database.
@@ -180,8 +195,11 @@ impl ImportReport {
         self.skipped_by_reason = skipped.into_iter().filter(|(_, permits)| *permits > 0).collect();
         self.skipped = self.skipped_by_reason.values().sum();
         self.history_terms = applied.history_terms;
+        self.repeated = applied.repeated;
+        self.contradictory_numbers = applied.contradictions.count;
         self.types_created = applied.types_created;
         self.notices_claimed = applied.notices_claimed;
+        self.notices_held = applied.held;
         self.would_mail = applied.would_mail.clone().map(WouldMail::of);
         self.missing = applied.missing.clone().map(MissingPermits::of);
     }
@@ -208,8 +226,11 @@ impl std::fmt::Display for ImportReport {
             ("permit", "updated", self.permits_updated),
             ("permit", "left unchanged", self.unchanged),
             ("term", "kept as history", self.history_terms),
+            ("row", "that repeated what is known", self.repeated),
+            ("permit number", "with rows that contradict each other", self.contradictory_numbers),
             ("permit type", "created", self.types_created),
             ("notice", "claimed", self.notices_claimed),
+            ("notice", "held until somebody has looked", self.notices_held),
             ("address", "cleaned", self.addresses_cleaned),
             ("row", "without an address", self.addresses_missing),
             ("row", "rejected", self.rejected),
@@ -232,6 +253,9 @@ impl std::fmt::Display for ImportReport {
         if let Some(mail) = &self.would_mail {
             let messages = noun(mail.messages, "message");
             writeln!(f, "{:>9} {messages} in the next {DAYS_AHEAD} days because of this file", mail.messages)?;
+            if self.notices_held > 0 {
+                writeln!(f, "{:>11} without those of the notices held", "")?;
+            }
             for (day, messages) in &mail.by_day {
                 writeln!(f, "{messages:>11} on {day}")?;
             }

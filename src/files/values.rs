@@ -23,7 +23,14 @@ const NO_VALUE: &[&str] = &[
     "notapplicable",
     "notgiven",
     "notprovided",
+    "nonegiven",
+    "noneprovided",
+    "noneonfile",
     "noemail",
+    "noemailaddress",
+    "noemailgiven",
+    "noemailprovided",
+    "noemailonfile",
     "missing",
     "empty",
     "seefile",
@@ -41,6 +48,19 @@ const NO_VALUE: &[&str] = &[
 pub(super) fn is_no_value(cell: &str) -> bool {
     // No word is longer, and most cells are: they need no squashing.
     cell.len() <= 24 && !cell.contains('@') && NO_VALUE.contains(&squash(cell).as_str())
+}
+
+/// Whether a cell says that there is no name or number: as [`is_no_value`], but that these may be No or X.
+pub(super) fn is_no_name(cell: &str) -> bool {
+    is_no_value(cell) && !matches!(squash(cell).as_str(), "no" | "x" | "xx" | "xxx")
+}
+
+/// Whether a spreadsheet has shortened a long number, as in `2.02301E+11`: what it was cannot be told any more.
+pub(super) fn is_shortened(cell: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let Some((number, exponent)) = cell.trim().split_once(['E', 'e']) else { return false };
+    let (whole, fraction) = number.split_once(['.', ',']).unwrap_or((number, "0"));
+    digits(whole) && digits(fraction) && exponent.strip_prefix('+').is_some_and(digits)
 }
 
 /// Whether a cell says that a formula failed, as Excel or LibreOffice writes it.
@@ -65,16 +85,19 @@ pub(super) fn is_error_value(cell: &str) -> bool {
 ///
 /// `--status` goes first. Expired permits are active as far as people decide: that they expired follows from the
 /// date. Chicago's AAC, and any cancelling during the term, is the holder giving the permit back: surrendered. Its
-/// REA, a revocation under appeal, is left to the office, for it is neither in force nor finally out of it.
+/// REA, a revocation under appeal, is left to the office, for it is neither in force nor finally out of it. So are the
+/// words of BLDS for what is no permit yet; those it has for permits are known.
 pub(super) fn status(word: &str, options: &ImportOptions) -> Option<PermitStatus> {
     let word = squash(word);
     options.status(&word).or_else(|| {
         Some(match word.as_str() {
-            "active" | "issued" | "aai" | "current" | "valid" | "inforce" | "approved" | "licensed" | "expired"
-            | "lapsed" => PermitStatus::Active,
+            "active" | "issued" | "permitissued" | "inspectionphase" | "aai" | "current" | "valid" | "inforce"
+            | "approved" | "licensed" | "expired" | "permitexpired" | "lapsed" => PermitStatus::Active,
             "suspended" | "onhold" => PermitStatus::Suspended,
             "revoked" | "rev" => PermitStatus::Revoked,
-            "surrendered" | "cancelled" | "canceled" | "aac" | "withdrawn" => PermitStatus::Surrendered,
+            "surrendered" | "cancelled" | "canceled" | "permitcancelled" | "permitcanceled" | "aac" | "withdrawn" => {
+                PermitStatus::Surrendered
+            }
             "closed" | "inactive" | "void" | "voided" | "complete" | "completed" | "finaled" | "final"
             | "permitfinaled" => PermitStatus::Closed,
             _ => return None,

@@ -104,7 +104,9 @@ impl Purpose {
         // What the URL itself says in `options` stands, such as another `idle_session_timeout`.
         let own = options.get_options().unwrap_or_default().to_owned();
         let settings = self.settings().iter().copied().chain(keepalive);
-        Ok(options.options(settings.filter(|(name, _)| !own.contains(&format!("{name}=")))))
+        let options = options.options(settings.filter(|(name, _)| !own.contains(&format!("{name}="))));
+        // Its statements are long by nature, and no news when they are.
+        Ok(if self == Self::Bulk { options.disable_statement_logging() } else { options })
     }
 }
 
@@ -126,6 +128,14 @@ async fn open(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
     tokio::time::timeout(CONNECT_LIMIT, PgConnection::connect_with(options))
         .await
         .map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))?
+}
+
+/// Whether this session may write: not on a standby, nor where an administrator or a full disk forbids it.
+pub async fn may_write(connection: &mut PgConnection) -> super::Result<bool> {
+    let may = sqlx::query_scalar!(
+        r#"SELECT NOT pg_is_in_recovery() AND current_setting('default_transaction_read_only') = 'off' AS "may!""#
+    );
+    Ok(may.fetch_one(connection).await?)
 }
 
 /// How long a connection that is given back may take to say that it is clean.

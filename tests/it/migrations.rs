@@ -96,7 +96,7 @@ async fn a_newer_database_that_this_program_may_still_use_is_left_as_it_is() {
 }
 
 /// Rows as an office has them, by the migration after which they can be written.
-const SAMPLES: [(i64, &str); 25] = [
+const SAMPLES: [(i64, &str); 27] = [
     (
         20_261_129_100_000,
         "INSERT INTO permit_types (code, name, created_at, updated_at) VALUES ('food', 'Food', now(), now());
@@ -213,10 +213,16 @@ const SAMPLES: [(i64, &str); 25] = [
     ),
     (20_261_129_106_000, "UPDATE permits SET site_address = '1 Mill Street'"),
     (20_261_130_140_000, "UPDATE import_rejected_rows SET number_key = 'a1'"),
+    (20_261_130_150_100, "UPDATE contacts SET from_holder = true"),
     (
         20_261_130_140_100,
         "INSERT INTO import_mappings VALUES ('00000000-0000-7000-8000-0000000000a0', 'Old system', 'old system',
-                                             '{\"map\": [\"permit_number=NO\"]}', 'command', now())",
+                                             '{\"map\": [\"permit_number=NO\"]}', 'command', now());
+         UPDATE permits SET permit_number = 'B\u{200b}7', number_key = 'b\u{200b}7'",
+    ),
+    (
+        20_261_130_150_200,
+        "DO $$ BEGIN ASSERT (SELECT permit_number || ' ' || number_key FROM permits) = 'B7 b7'; END $$",
     ),
     (
         20_261_130_110_000,

@@ -31,6 +31,7 @@ pub async fn hand_over(app: &App<'_>, moment: Moment, folder: &Path) -> Result<S
     fs::write(&path, rows).with_context(|| format!("{} cannot be written", path.display()))?;
     let rules = ImportRules {
         moment,
+        zone: app.config.time_zone,
         window: app.config.send_window.as_ref(),
         claim_limit: CLAIM_LIMIT,
         catch_up: true,
@@ -52,6 +53,6 @@ pub async fn hand_over(app: &App<'_>, moment: Moment, folder: &Path) -> Result<S
         "{}; {} rejected, {} held until somebody has looked at them.",
         counted(report.permits_created, "permit"),
         counted(report.rejected, "row"),
-        counted(report.notices_claimed, "notice")
+        counted(report.notices_held, "notice")
     ))
 }

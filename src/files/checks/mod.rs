@@ -2,21 +2,22 @@
 
 mod people;
 mod term;
+mod whole;
 
 use super::Reading;
 use super::dates::ColumnDates;
 use super::fields::Field;
 use super::mapping::Mapping;
 use super::options::ImportOptions;
-use super::reading::{CELL_CHARS_MAX, Row};
-use super::rejected::Kept;
+use super::reading::{CELL_CHARS_MAX, ROW_BYTES_MAX, Row};
+use super::rejected::{Columns, Kept, not_kept_words};
 use super::remarks::{Reason, Rejections, Remark, Remarks, shorten};
 use super::report::Guessed;
 use super::term::TermRow;
 use super::values;
-use crate::domain::permit::PermitNumber;
 use crate::domain::saying::{counted, noun, which};
 use crate::store::imports::staging::RejectedRow;
+use whole::Whole;
 
 /// What became of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +26,6 @@ pub(super) enum Checked {
     Good(Box<TermRow>),
     /// It has some.
     Rejected(RejectedRow),
-    /// The same, and as many as are kept are kept already.
-    LeftOut,
 }
 
 /// Checks rows and keeps the account of them.
@@ -41,11 +40,15 @@ pub(super) struct Checker<'c> {
     rejections: Rejections,
     /// Rejected rows that are kept.
     kept: Kept,
+    /// Rejected rows without a permit number that can be read.
+    nameless: u64,
     errors: Remarks,
     warnings: Remarks,
     addresses_cleaned: u64,
     addresses_missing: u64,
     without_status: u64,
+    /// What is to be said of the file as a whole.
+    whole: Whole,
     /// Errors of the row that is being checked.
     faults: Vec<Remark>,
     /// Addresses of that row that are left out if the row is good, and are errors like others if it is not.
@@ -68,11 +71,13 @@ impl<'c> Checker<'c> {
             undefined,
             rejections: Rejections::default(),
             kept: Kept::default(),
+            nameless: 0,
             errors: Remarks::default(),
             warnings: Remarks::default(),
             addresses_cleaned: 0,
             addresses_missing: 0,
             without_status: 0,
+            whole: Whole::new(mapping),
             faults: Vec::new(),
             unusable: Vec::new(),
         }
@@ -82,34 +87,38 @@ impl<'c> Checker<'c> {
     pub fn check(&mut self, row: &Row<'_>) -> Checked {
         let term = if self.shape(row) { self.term(row) } else { None };
         self.error_values(row);
+        self.whole.row(row);
         if let Some(term) = term.filter(|_| self.faults.is_empty()) {
             for mut remark in self.unusable.drain(..) {
-                remark.detail.push_str("; the permit is kept without it");
+                remark.detail.push_str("; the row is taken without it, and what is known of these addresses stays");
                 self.warnings.push(remark);
             }
+            self.whole.term(&term);
             return Checked::Good(Box::new(term));
         }
         self.faults.append(&mut self.unusable);
         self.rejections.count(&self.faults);
-        let number = self.mapping.cell(row, Field::PermitNumber).parse::<PermitNumber>();
-        let kept = self.kept.take(row, number.ok().map(|number| number.key()), &self.faults);
+        let number_key = self.readable_number(row).map(|number| number.key());
+        self.nameless += u64::from(number_key.is_none());
+        let columns = Columns { mapping: self.mapping, dates: self.dates, width: self.width };
+        let rejected = self.kept.take(row, &columns, number_key, &self.faults);
         for fault in self.faults.drain(..) {
             self.errors.push(fault);
         }
-        kept.map_or(Checked::LeftOut, Checked::Rejected)
+        Checked::Rejected(rejected)
     }
 
     /// Whether the row has the cells of the header, none of them endless; otherwise no other error of the row would
     /// make sense, or be worth the work.
     fn shape(&mut self, row: &Row<'_>) -> bool {
         let (found, wanted) = (row.len(), self.width);
-        if found != wanted {
+        if !row.fits(wanted) {
             let code = if found < wanted { Reason::TooFewCells } else { Reason::TooManyCells };
             let detail = format!("the row has {} and the header {wanted}", counted(found, "cell"));
             self.faults.push(Remark { row: Some(row.number), column: None, value: None, code, detail });
             return false;
         }
-        for (at, cell) in row.cells().enumerate() {
+        for (at, cell) in row.cells().enumerate().take(wanted) {
             if let Some(sign) = self.undefined.and_then(|undefined| cell.chars().find(|c| undefined.contains(c))) {
                 let detail = format!(
                     "the byte {:02X} stands for no character in Windows-1252, so the file is written in something \
@@ -120,14 +129,22 @@ impl<'c> Checker<'c> {
                 let (row, value) = (Some(row.number), Some(shorten(cell)));
                 self.faults.push(Remark { row, column, value, code: Reason::UndefinedCharacter, detail });
             }
-            if cell.len() > CELL_CHARS_MAX && cell.chars().count() > CELL_CHARS_MAX {
-                let detail = format!("a cell has at most {CELL_CHARS_MAX} characters");
+            let most = self.longest(at);
+            if cell.len() > most && cell.chars().count() > most {
+                let detail = format!("a cell has at most {most} characters");
                 let column = Some(shorten(self.mapping.header(at)));
                 let value = Some(shorten(cell));
                 self.faults.push(Remark { row: Some(row.number), column, value, code: Reason::CellTooLong, detail });
             }
         }
         self.faults.is_empty()
+    }
+
+    /// Most characters of a cell in the column at `at`. What is not read has no limit of its own, nor has the cell in
+    /// which our export writes twenty contacts: a row has one.
+    fn longest(&self, at: usize) -> usize {
+        let is_limited = self.mapping.reads(at) && !self.mapping.places_of(Field::Contacts).contains(&at);
+        if is_limited { CELL_CHARS_MAX } else { ROW_BYTES_MAX }
     }
 
     /// A cell that failed to calculate has that one error: whatever else is said of it follows from that.
@@ -158,7 +175,8 @@ impl<'c> Checker<'c> {
     /// The account of a file of `rows` rows, about which as a whole `remarks` are to be made.
     pub fn finish(self, rows: u64, guessed: Guessed, remarks: Vec<Remark>) -> Reading {
         let whole = Remark::whole;
-        let mut warnings: Vec<Remark> = remarks.into_iter().chain(self.mapping.unused()).collect();
+        let mut warnings: Vec<Remark> =
+            remarks.into_iter().chain(self.mapping.unused()).chain(self.whole.remarks()).collect();
         if self.without_status > 0 {
             let rows = self.without_status;
             let detail = format!(
@@ -180,11 +198,7 @@ impl<'c> Checker<'c> {
         }
         let not_kept = self.rejections.rows - self.kept.rows();
         if not_kept > 0 {
-            let detail = format!(
-                "{not_kept} further rejected {} {} counted and not kept for the file of errors",
-                noun(not_kept, "row"),
-                which(not_kept, "is", "are")
-            );
+            let detail = not_kept_words(not_kept);
             warnings.push(whole(Reason::ListShortened, detail));
         }
         warnings.extend(self.warnings.into_kept());
@@ -193,7 +207,7 @@ impl<'c> Checker<'c> {
             rejected: self.rejections.rows,
             rejected_by_reason: self.rejections.by_reason,
             guessed,
-            nameless: self.rejections.rows - self.kept.named(),
+            nameless: self.nameless,
             mapped: self.mapping.mapped(),
             addresses_cleaned: self.addresses_cleaned,
             addresses_missing: self.addresses_missing,

@@ -114,6 +114,24 @@ impl ColumnDates {
         example(self.format(field))
     }
 
+    /// The date of a cell as `YYYY-MM-DD`, where it has one and this is read as the same date.
+    pub fn as_iso(&self, field: Field, cell: &str, is_day: bool) -> Option<String> {
+        let date = self.parse(field, cell, is_day).ok()??;
+        let written = date.to_string();
+        (self.parse(field, &written, false) == Ok(Some(date))).then_some(written)
+    }
+
+    /// The same of a cell that may stand in any column: what every column of dates reads as one date, and what is no mere
+    /// number.
+    pub fn as_iso_anywhere(&self, mapping: &Mapping, cell: &str) -> Option<String> {
+        if cell.trim().bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let mut readings = Field::DATES.into_iter().filter(|&field| mapping.has(field));
+        let first = self.as_iso(readings.next()?, cell, false)?;
+        readings.all(|field| self.as_iso(field, cell, false).as_ref() == Some(&first)).then_some(first)
+    }
+
     /// The format in which the column of `field` is read.
     pub fn format(&self, field: Field) -> &str {
         match &self.given {

@@ -16,7 +16,8 @@ use futures_util::stream::{BoxStream, StreamExt, try_unfold};
 use tokio::io::AsyncReadExt;
 use uuid::Uuid;
 
-use super::formula::guard;
+use super::formula::{guard, unguard};
+use super::rejected::ERROR;
 use crate::domain::export::{ExportFormat, ExportShape};
 use crate::store::imports::{list_rejections, read_layout};
 use crate::store::lists::{
@@ -170,19 +171,19 @@ fn lines<L: IntoIterator<Item: AsRef<[u8]>>>(
 const REJECTED_PAGE: u32 = 500;
 
 /// The rejected rows of an import as a file like the one they came in, with a last column that says what is wrong; a
-/// row with fewer cells than the header is filled up, so that this stands in its column. The office's own cells are
-/// left as they came.
+/// row with fewer cells than the header is filled up, so that this stands in its column. It begins with the mark by which
+/// Excel knows UTF-8, and no cell of it is a formula, whatever the file was in which the cell came.
 pub async fn rejected_rows(pool: PgPool, import: Uuid) -> Result<Chunks, StoreError> {
     let layout = read_layout(&mut *pool.acquire().await?, import).await?;
     let (delimiter, width) = (layout.delimiter as u8, layout.header.len());
-    let header = layout.header.into_iter().chain(["error".to_owned()]);
-    let header = lines(delimiter, [header])?;
+    let header = layout.header.iter().map(|name| guard(unguard(name))).chain([ERROR.into()]);
+    let header = [BOM, &lines(delimiter, [header.map(|name| name.into_owned())])?].concat();
     let rows = try_unfold((pool, Some(0)), move |(pool, after)| async move {
         let Some(after) = after else { return Ok(None) };
         let rows = list_rejections(&mut *pool.acquire().await?, import, after, REJECTED_PAGE).await?;
         let next = rows.last().map(|row| row.file_row);
         let cells = rows.into_iter().map(|row| {
-            let mut cells = row.cells;
+            let mut cells: Vec<String> = row.cells.iter().map(|cell| guard(unguard(cell)).into_owned()).collect();
             cells.resize(cells.len().max(width), String::new());
             cells.push(guard(&row.errors).into_owned());
             cells

@@ -1,66 +1,84 @@
 //! The zip archive of a workbook, with limits: a small file can claim to hold anything.
+//!
+//! What is unpacked has one limit for the whole file. A part counts once, as far as it was read, however often that is.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use quick_xml::events::Event;
 use zip::ZipArchive;
 use zip::read::ZipFile;
 
 use super::super::fault::FileFault;
-use super::xml::Xml;
+use super::xml::{Limit, Xml};
 
 /// Most parts of an archive.
 const PARTS_MAX: u16 = 10_000;
 /// Longest list of parts, in bytes.
 const LIST_MAX: u32 = 4 << 20;
-/// Longest part that is read, unpacked, in bytes; the sheet of a million rows has some hundred million.
-const PART_MAX: u64 = 4 << 30;
+/// Most bytes of a file that are read, unpacked; the sheet of a million rows has some hundred million.
+const UNPACKED_MAX: u64 = 2 << 30;
+/// The same in words.
+const TOO_BIG: &str = "unpacks to more than 2 GB";
 /// Longest part of which all is kept in memory, unpacked.
 const SMALL_MAX: u64 = 16 << 20;
+const TOO_BIG_PART: &str = "describes itself in more than 16 MB";
 
 /// A part of the archive as a stream.
 pub(super) type Part<'a> = BufReader<ZipFile<'a, BufReader<File>>>;
 
 /// The archive.
-pub(super) struct Archive(ZipArchive<BufReader<File>>);
+pub(super) struct Archive {
+    zip: ZipArchive<BufReader<File>>,
+    /// How far each part was read, by name.
+    read: HashMap<String, Arc<AtomicU64>>,
+}
 
 impl std::fmt::Debug for Archive {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Archive of {} parts", self.0.len())
+        write!(f, "Archive of {} parts", self.zip.len())
     }
 }
 
 impl Archive {
     pub fn open(mut file: File) -> Result<Self, FileFault> {
         refuse_long_lists(&mut file)?;
-        let archive = ZipArchive::new(BufReader::new(file)).map_err(FileFault::damaged)?;
-        Ok(Self(archive))
+        let zip = ZipArchive::new(BufReader::new(file)).map_err(FileFault::damaged)?;
+        Ok(Self { zip, read: HashMap::new() })
     }
 
     pub fn has(&self, name: &str) -> bool {
-        self.0.index_for_name(name).is_some()
+        self.zip.index_for_name(name).is_some()
     }
 
     /// A part as XML of any length, read as it comes.
     pub fn stream(&mut self, name: &str) -> Result<Xml<Part<'_>>, FileFault> {
-        self.part(name, PART_MAX)
+        self.part(name, UNPACKED_MAX, TOO_BIG)
     }
 
     /// A part that describes others, as XML of moderate length.
     pub fn small(&mut self, name: &str) -> Result<Xml<Part<'_>>, FileFault> {
-        self.part(name, SMALL_MAX)
+        self.part(name, SMALL_MAX, TOO_BIG_PART)
     }
 
-    fn part(&mut self, name: &str, most: u64) -> Result<Xml<Part<'_>>, FileFault> {
-        let part = self.0.by_name(name).map_err(|error| FileFault::damaged(format_args!("{name}: {error}")))?;
-        Ok(Xml::new(BufReader::with_capacity(64 << 10, part), most))
+    fn part(&mut self, name: &str, most: u64, too_big: &'static str) -> Result<Xml<Part<'_>>, FileFault> {
+        let others = self.read.iter().filter(|(other, _)| other.as_str() != name);
+        let others: u64 = others.map(|(_, read)| read.load(Ordering::Relaxed)).sum();
+        let left = UNPACKED_MAX.saturating_sub(others);
+        let read = Arc::clone(self.read.entry(name.to_owned()).or_default());
+        let part = self.zip.by_name(name).map_err(|error| FileFault::damaged(format_args!("{name}: {error}")))?;
+        let (most, too_big) = if left < most { (left, TOO_BIG) } else { (most, too_big) };
+        let limit = Limit { size: part.size(), most, too_big };
+        Ok(Xml::new(BufReader::with_capacity(64 << 10, part), limit, read))
     }
 
     /// A short part as text; none when there is no such part.
     pub fn text(&mut self, name: &str) -> Option<String> {
         let mut text = String::new();
-        self.0.by_name(name).ok()?.take(1000).read_to_string(&mut text).ok()?;
+        self.zip.by_name(name).ok()?.take(1000).read_to_string(&mut text).ok()?;
         Some(text)
     }
 

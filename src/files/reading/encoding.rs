@@ -136,6 +136,9 @@ pub(super) struct Text<'f> {
     decoder: Option<Decoder>,
     raw: Vec<u8>,
     ended: bool,
+    /// Bytes that were taken, and how many there are.
+    pub done: u64,
+    pub size: u64,
 }
 
 impl<'f> Text<'f> {
@@ -144,7 +147,8 @@ impl<'f> Text<'f> {
         (&*file).seek(SeekFrom::Start(mark)).map_err(FileFault::Io)?;
         let decoder = encoding.decoder();
         let raw = if decoder.is_some() { vec![0; BUFFER] } else { Vec::new() };
-        Ok(Self { file, decoder, raw, ended: false })
+        let size = file.metadata().map_err(FileFault::Io)?.len();
+        Ok(Self { file, decoder, raw, ended: false, done: mark, size })
     }
 
     /// Replaces what is in `text` by the next piece; its length is 0 at the end only.
@@ -153,12 +157,14 @@ impl<'f> Text<'f> {
             text.resize(BUFFER, 0);
             let length = read_some(&mut self.file, text)?;
             text.truncate(length);
+            self.done += length as u64;
             return Ok(());
         };
         text.clear();
         while text.is_empty() && !self.ended {
             let length = read_some(&mut self.file, &mut self.raw)?;
             self.ended = length == 0;
+            self.done += length as u64;
             let room = decoder.max_utf8_buffer_length(length).unwrap_or(4 * BUFFER);
             text.resize(room, 0);
             let (_, _, written, broken) = decoder.decode_to_utf8(&self.raw[..length], text, self.ended);

@@ -1,7 +1,11 @@
-//! Where the header is: the first row that names all that is needed, or that names the most. Titles, dates of printing
-//! and the like may stand above it.
+//! Where the header is: where somebody says, else the first row that names all that is needed, or that names the most.
+//! Titles, dates of printing and the like may stand above it. When no row has names that are known, it is the first that
+//! looks like the head of a table.
+
+use std::collections::HashSet;
 
 use super::super::fault::FileFault;
+use super::super::formula::unguard;
 use super::super::mapping::Mapping;
 use super::super::options::ImportOptions;
 use super::super::probe::Delimiter;
@@ -16,6 +20,8 @@ const NAMED: usize = 3;
 /// How many more fields than the first row another must name to be taken for the header without naming all that are
 /// needed: a cell of a permit may say `no` or `company` by chance.
 const MARGIN: usize = 2;
+/// Fewest columns of a table of permits: their numbers, holders and dates.
+const COLUMNS_MIN: usize = 3;
 
 /// A row that may be the header.
 struct Candidate {
@@ -25,6 +31,8 @@ struct Candidate {
     is_whole: bool,
     /// How many fields it names.
     known: usize,
+    /// How many columns it names, if it looks like the head of the rows below it.
+    heads: usize,
     /// The rows above it, how many and the first of them.
     above: usize,
     first: Vec<String>,
@@ -44,7 +52,7 @@ impl Source {
         for other in others {
             self.set_delimiter(other);
             if let Ok(found) = self.candidate(options)
-                && (found.is_whole, found.known) >= (best.is_whole, best.known + MARGIN)
+                && found.is_better_than(&best)
             {
                 best = found;
                 delimiter = Some(other);
@@ -77,7 +85,61 @@ impl Source {
         }
     }
 
+    /// The row that somebody says is the header.
+    fn said(&mut self, number: u64, options: &ImportOptions) -> Result<Candidate, FileFault> {
+        let mut rows = self.all_rows()?;
+        let (mut above, mut first) = (0, Vec::new());
+        while let Some(row) = rows.next_row()? {
+            if row.number == number {
+                let heads = row.cells().filter(|cell| !cell.trim().is_empty()).count();
+                return Ok(Candidate { heads, above, first, ..Candidate::of(&row, options)? });
+            }
+            if row.number > number {
+                break;
+            }
+            above += 1;
+            if first.len() < NAMED {
+                first.push(described(&row));
+            }
+        }
+        Err(FileFault::NoHeaderRow { row: number })
+    }
+
     fn candidate(&mut self, options: &ImportOptions) -> Result<Candidate, FileFault> {
+        if let Some(row) = options.header_row() {
+            return self.said(row, options);
+        }
+        let best = self.best_named(options)?;
+        if best.is_whole || best.known >= MARGIN {
+            return Ok(best);
+        }
+        let Some((number, heads)) = self.first_head()? else { return Ok(best) };
+        Ok(Candidate { heads, ..self.said(number, options)? })
+    }
+
+    /// The first row that has as many different names as most of the rows below it have cells, and how many.
+    fn first_head(&mut self) -> Result<Option<(u64, usize)>, FileFault> {
+        let mut rows = self.all_rows()?;
+        let mut seen: Vec<RowShape> = Vec::new();
+        while seen.len() < LOOKED_AT
+            && let Ok(Some(row)) = rows.next_row()
+        {
+            seen.push(RowShape::of(&row));
+        }
+        let mut rest = seen.as_slice();
+        while let [row, below @ ..] = rest {
+            let mut filled: Vec<usize> = below.iter().map(|row| row.filled).collect();
+            filled.sort_unstable();
+            let usual = filled.get(filled.len() / 2).copied();
+            if row.names >= COLUMNS_MIN && usual.is_some_and(|usual| (COLUMNS_MIN..=row.names).contains(&usual)) {
+                return Ok(Some((row.number, row.names)));
+            }
+            rest = below;
+        }
+        Ok(None)
+    }
+
+    fn best_named(&mut self, options: &ImportOptions) -> Result<Candidate, FileFault> {
         let mut rows = self.all_rows()?;
         let Some(row) = rows.next_row()? else { return Err(FileFault::Empty) };
         let mut best = Candidate::of(&row, options)?;
@@ -104,14 +166,41 @@ impl Source {
     }
 }
 
+/// What a row is made of.
+struct RowShape {
+    number: u64,
+    /// Cells that are not empty.
+    filled: usize,
+    /// The same, if each is a text of its own that can be a name; else 0.
+    names: usize,
+}
+
+impl RowShape {
+    fn of(row: &Row<'_>) -> Self {
+        let cells: Vec<String> = row.cells().map(one_line).filter(|cell| !cell.is_empty()).collect();
+        let is_name = |cell: &String| cell.chars().any(char::is_alphabetic) && !cell.contains('@');
+        let differ = cells.iter().collect::<HashSet<_>>().len() == cells.len();
+        let names = if differ && cells.iter().all(is_name) { cells.len() } else { 0 };
+        Self { number: row.number, filled: cells.len(), names }
+    }
+}
+
 impl Candidate {
+    /// Whether it is to be taken instead of one that was found with another delimiter before.
+    fn is_better_than(&self, best: &Self) -> bool {
+        if (self.is_whole, self.known) >= (best.is_whole, best.known + MARGIN) {
+            return true;
+        }
+        !best.is_whole && best.known < MARGIN && self.heads > best.heads
+    }
+
     fn of(row: &Row<'_>, options: &ImportOptions) -> Result<Self, FileFault> {
         if row.len() > COLUMNS_MAX {
             return Err(FileFault::TooManyColumns(row.len()));
         }
-        let names: Vec<String> = row.cells().map(one_line).collect();
+        let names: Vec<String> = row.cells().map(|cell| one_line(unguard(cell))).collect();
         let (is_whole, known) = Mapping::understands(&names, options);
-        Ok(Self { names, number: row.number, is_whole, known, above: 0, first: Vec::new() })
+        Ok(Self { names, number: row.number, is_whole, known, heads: 0, above: 0, first: Vec::new() })
     }
 }
 

@@ -85,6 +85,11 @@ impl<'r> Row<'r> {
         (0..row.len()).map(move |index| row.cell(index))
     }
 
+    /// Whether it has the cells of a header of `width` columns, and nothing but blanks after them.
+    pub fn fits(&self, width: usize) -> bool {
+        self.len() == width || (self.len() > width && self.cells().skip(width).all(|cell| cell.trim().is_empty()))
+    }
+
     /// Whether the cell holds a day by its format; then its text is the day as `YYYY-MM-DD`.
     pub fn is_day(&self, index: usize) -> bool {
         self.days.contains(&index)
@@ -159,7 +164,7 @@ impl Source {
     }
 
     /// All rows with the header, from the first.
-    fn all_rows(&mut self) -> Result<Rows<'_>, FileFault> {
+    pub(super) fn all_rows(&mut self) -> Result<Rows<'_>, FileFault> {
         let rows = match &mut self.body {
             Body::Text(text) => RowsOf::Text(text.rows()?),
             Body::Workbook(workbook) => RowsOf::Sheet(workbook.rows()?),
@@ -234,7 +239,7 @@ impl Source {
     }
 }
 
-fn io_fault(error: std::io::Error) -> FileFault {
+pub(super) fn io_fault(error: std::io::Error) -> FileFault {
     match error.kind() {
         ErrorKind::NotFound => FileFault::NotFound,
         ErrorKind::IsADirectory => FileFault::Folder,
@@ -285,6 +290,14 @@ impl Rows<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// How many bytes were taken, and out of how many.
+    pub fn progress(&self) -> (u64, u64) {
+        match &self.source {
+            RowsOf::Text(rows) => rows.progress(),
+            RowsOf::Sheet(rows) => rows.progress(),
+        }
     }
 
     /// What was met on the way that somebody should look at.

@@ -47,12 +47,24 @@ impl NumberFormat {
         // Of the sections for positive numbers, negative ones, zero and text the first is that for our numbers.
         let mut places = Vec::new();
         let (mut day, mut time, mut month, mut percent, mut other) = (false, false, false, false, false);
+        let mut worded = false;
+        let is_general = code.trim().to_ascii_lowercase().starts_with("general");
+        // Behind a text of its own it is the number as it is.
+        let code = code.replace("General", "0");
         let mut signs = code.chars();
         while let Some(sign) = signs.next() {
             match sign {
                 ';' => break,
-                '"' => places.extend(signs.by_ref().take_while(|&c| c != '"').map(Place::Sign)),
-                '\\' => places.extend(signs.next().map(Place::Sign)),
+                '"' => {
+                    let word: String = signs.by_ref().take_while(|&c| c != '"').collect();
+                    worded |= word.chars().any(char::is_alphanumeric);
+                    places.extend(word.chars().map(Place::Sign));
+                }
+                '\\' => {
+                    let sign = signs.next();
+                    worded |= sign.is_some_and(char::is_alphanumeric);
+                    places.extend(sign.map(Place::Sign));
+                }
                 // The width of a sign as blank, or a sign as often as it fits.
                 '_' | '*' => drop(signs.next()),
                 '[' => {
@@ -70,7 +82,8 @@ impl NumberFormat {
                 _ => other = true,
             }
         }
-        let is_general = code.trim().to_ascii_lowercase().starts_with("general");
+        let count = |wanted: Place| places.iter().filter(|place| **place == wanted).count();
+        let (needed, wanted) = (count(Place::Needed), count(Place::Wanted));
         if is_general {
             Self::Plain
         } else if day || (month && !time) {
@@ -79,7 +92,7 @@ impl NumberFormat {
             Self::Time
         } else if percent {
             Self::Percent
-        } else if !other && places.iter().filter(|place| **place == Place::Needed).count() > 1 {
+        } else if !other && (worded || needed > 1) && needed + wanted > 0 {
             Self::Digits(places)
         } else {
             Self::Plain

@@ -16,6 +16,9 @@ const STEP: u64 = 16;
 const BLOCK: usize = 64 << 10;
 /// Blocks of the file that are kept in memory.
 const BLOCKS: usize = 128;
+/// Most texts, and most bytes that they have together in the temporary file.
+const COUNT_MAX: u64 = 30_000_000;
+const TEXTS_MAX: u64 = 512 << 20;
 /// Longest text, in bytes; one more than that is cut, and then longer than a cell may be.
 const TEXT_MAX: usize = 128 << 10;
 
@@ -61,6 +64,9 @@ impl Strings {
                         out.write_all(&length.to_le_bytes()).map_err(FileFault::Io)?;
                         out.write_all(text.as_bytes()).map_err(FileFault::Io)?;
                         place += 4 + u64::from(length);
+                        if strings.count > COUNT_MAX || place > TEXTS_MAX {
+                            return Err(FileFault::TooBig("has more than 30 million shared texts, or 512 MB of them"));
+                        }
                     }
                     _ => {}
                 },

@@ -96,6 +96,11 @@ impl<'f> TextRows<'f> {
         if whole { Ok(true) } else { Err(not_utf8()) }
     }
 
+    /// How many bytes of the file were taken, and how many there are.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.text.done, self.text.size)
+    }
+
     /// Which row of the file it is at.
     pub fn number(&self) -> u64 {
         self.number

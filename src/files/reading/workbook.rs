@@ -20,7 +20,7 @@ pub struct SheetSeen {
     pub name: String,
     /// Whether the program that shows the workbook hides it.
     pub hidden: bool,
-    /// Whether nothing stands in it.
+    /// Whether nothing stands in it; not looked at in a workbook of Excel when somebody says which sheet is to be read.
     pub empty: bool,
 }
 
@@ -60,7 +60,7 @@ impl Workbook {
         } else if archive.has("xl/workbook.bin") {
             return Err(FileFault::OtherFormat("a binary Excel workbook (xlsb)"));
         } else if archive.has("[Content_Types].xml") && archive.has("_rels/.rels") {
-            let (xlsx, sheets) = Xlsx::open(&mut archive)?;
+            let (xlsx, sheets) = Xlsx::open(&mut archive, wanted.is_some())?;
             (Kind::Xlsx(xlsx), sheets)
         } else {
             return Err(FileFault::OtherFormat("a zip archive"));
@@ -150,6 +150,14 @@ impl SheetRows<'_> {
         match self {
             Self::Xlsx(rows) => &rows.cells,
             Self::Ods(rows) => &rows.cells,
+        }
+    }
+
+    /// How many bytes of its part were taken, and how many it has.
+    pub fn progress(&self) -> (u64, u64) {
+        match self {
+            Self::Xlsx(rows) => rows.progress(),
+            Self::Ods(rows) => rows.progress(),
         }
     }
 

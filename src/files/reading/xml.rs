@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::io::{BufRead, Read, Result as IoResult};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use quick_xml::XmlVersion;
 use quick_xml::escape::resolve_predefined_entity;
@@ -13,10 +15,22 @@ use super::super::fault::FileFault;
 /// Longest single piece of text or element, in bytes.
 const EVENT_MAX: usize = 1 << 20;
 
+/// How much of a document is read, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit {
+    /// What it says it has.
+    pub size: u64,
+    pub most: u64,
+    /// What a document does that is longer.
+    pub too_big: &'static str,
+}
+
 /// A document that is read from its beginning on.
 pub(super) struct Xml<R> {
     reader: Reader<Limited<R>>,
     buffer: Vec<u8>,
+    too_big: &'static str,
+    size: u64,
 }
 
 /// Ends with an error where a document, or one event of it, is too long.
@@ -26,26 +40,36 @@ struct Limited<R> {
     left: u64,
     /// What may still be read of this event.
     event: usize,
+    /// What was read of it.
+    done: u64,
+    /// The most that was ever read of it.
+    read: Arc<AtomicU64>,
 }
 
 impl<R: BufRead> Xml<R> {
-    /// At most `most` bytes are read.
-    pub fn new(inner: R, most: u64) -> Self {
-        let mut reader = Reader::from_reader(Limited { inner, left: most, event: EVENT_MAX });
+    /// `read` keeps how far the document was read.
+    pub fn new(inner: R, limit: Limit, read: Arc<AtomicU64>) -> Self {
+        let limited = Limited { inner, left: limit.most, event: EVENT_MAX, done: 0, read };
+        let mut reader = Reader::from_reader(limited);
         reader.config_mut().expand_empty_elements = true;
-        Self { reader, buffer: Vec::new() }
+        Self { reader, buffer: Vec::new(), too_big: limit.too_big, size: limit.size }
+    }
+
+    /// How many bytes of it were read, and how many it says it has.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.reader.get_ref().done, self.size)
     }
 
     /// The next event. An element without content gives its end too.
     pub fn next(&mut self) -> Result<Event<'_>, FileFault> {
         self.buffer.clear();
         self.reader.get_mut().event = EVENT_MAX;
-        let long = |limited: &Limited<R>| limited.left == 0 || limited.event == 0;
         match self.reader.read_event_into(&mut self.buffer) {
             // What it declares is never needed, and can only do harm.
             Ok(Event::DocType(_)) => Err(FileFault::damaged("it declares a document type")),
             Ok(event) => Ok(event),
-            Err(_) if long(self.reader.get_ref()) => Err(FileFault::TooBig("unpacks to more than is read")),
+            Err(_) if self.reader.get_ref().left == 0 => Err(FileFault::TooBig(self.too_big)),
+            Err(_) if self.reader.get_ref().event == 0 => Err(FileFault::TooBig("has a text of more than 1 MB")),
             Err(error) => Err(FileFault::damaged(error)),
         }
     }
@@ -74,6 +98,8 @@ impl<R: BufRead> BufRead for Limited<R> {
     fn consume(&mut self, length: usize) {
         self.left -= length as u64;
         self.event -= length;
+        self.done += length as u64;
+        self.read.fetch_max(self.done, Ordering::Relaxed);
         self.inner.consume(length);
     }
 }

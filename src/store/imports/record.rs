@@ -70,7 +70,7 @@ pub(super) async fn finish_import(
     .await?;
     sqlx::query!(
         "INSERT INTO import_rejections (import_id, file_row, cells, errors)
-         SELECT import_id, file_row, cells, errors FROM import_rejected_rows WHERE import_id = $1",
+         SELECT import_id, file_row, cells, errors FROM import_rejected_rows WHERE import_id = $1 AND kept",
         import,
     )
     .execute(connection)
@@ -127,6 +127,13 @@ pub async fn read_layout(connection: &mut PgConnection, import: Uuid) -> Result<
     Ok(FileLayout { delimiter: row.delimiter.chars().next().unwrap_or(','), header: row.header })
 }
 
+/// How many rejected rows of an import are kept.
+pub async fn count_rejections(connection: &mut PgConnection, import: Uuid) -> Result<u64> {
+    let count =
+        sqlx::query_scalar!(r#"SELECT count(*) AS "count!" FROM import_rejections WHERE import_id = $1"#, import);
+    Ok(count.fetch_one(connection).await?.unsigned_abs())
+}
+
 /// Up to `limit` rejected rows of an import after row `after`, in the order of the file.
 pub async fn list_rejections(
     connection: &mut PgConnection,
@@ -148,6 +155,7 @@ pub async fn list_rejections(
         .map(|row| staging::RejectedRow {
             file_row: row.file_row.unsigned_abs(),
             number_key: None,
+            kept: true,
             cells: row.cells.0,
             errors: row.errors,
         })

@@ -80,6 +80,8 @@ pub struct ImportWords {
     pub mapping: Option<String>,
     /// The sheet of a workbook.
     pub sheet: Option<String>,
+    /// The row in which the names of the columns stand.
+    pub header_row: Option<u64>,
     /// Whether new permits are told what is past already, and renewals are confirmed.
     pub catch_up: bool,
     /// Whether good rows are applied although others are wrong.

@@ -69,12 +69,25 @@ fn rejected_rows_are_written_with_what_is_wrong() {
     assert_eq!(done.code, Some(1), "{done:?}");
     let errors = std::fs::read_to_string(desk.folder().join("errors.csv")).expect("the file");
     let lines: Vec<&str> = errors.lines().collect();
-    assert_eq!(lines[0], "permit_number,permit_type,holder_name,holder_email,expires_on,error");
+    assert_eq!(lines[0], "\u{feff}permit_number,permit_type,holder_name,holder_email,expires_on,error");
     assert!(
-        lines[1].starts_with("-18,Food,=Ann,ann@example.com,soon,") && lines[1].contains("not understood as a date"),
+        lines[1].starts_with("'-18,Food,'=Ann,ann@example.com,soon,") && lines[1].contains("not understood as a date"),
         "{errors}"
     );
-    let elsewhere = desk.run(&["import", "permits.csv", "--errors", "/nowhere/errors.csv"]);
-    assert_eq!(elsewhere.code, Some(1), "{elsewhere:?}");
-    assert!(elsewhere.err.contains("--errors"), "{elsewhere:?}");
+    let folder = std::fs::read_dir(desk.folder()).expect("the folder").count();
+    let before = std::fs::read_to_string(desk.folder().join("permits.csv")).expect("the file");
+    std::os::unix::fs::symlink("permits.csv", desk.folder().join("link.csv")).expect("a link");
+    for elsewhere in ["/nowhere/errors.csv", "permits.csv", "./link.csv", "."] {
+        let refused = desk.run(&["import", "permits.csv", "--keep-good-rows", "--errors", elsewhere]);
+        assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{refused:?}");
+        assert!(refused.err.contains("--errors"), "{refused:?}");
+    }
+    assert_eq!(std::fs::read_to_string(desk.folder().join("permits.csv")).expect("the file"), before);
+    assert_eq!(desk.run(&["export"]).out.lines().count(), 1, "nothing was imported");
+    // The file is there when it is whole, and nothing else is left.
+    let kept = desk.run(&["import", "permits.csv", "--keep-good-rows", "--errors", "errors.csv", "--json"]);
+    assert_eq!(kept.code, Some(0), "{kept:?}");
+    assert_eq!(std::fs::read_dir(desk.folder()).expect("the folder").count(), folder + 1);
+    let straight = desk.run(&["import", "permits.csv", "--keep-good-rows", "--errors", "/dev/stdout"]);
+    assert!(straight.code == Some(0) && straight.out.contains("not understood as a date"), "{straight:?}");
 }

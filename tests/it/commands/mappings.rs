@@ -45,6 +45,9 @@ fn what_was_saved_is_used_again_and_what_is_given_goes_before_it() {
     let exported = desk.run(&["export"]).out;
     assert!(exported.contains(",A-1,cab,active,active,Zoe,") && exported.contains(",A-2,cab,closed,"), "{exported}");
 
+    let by_month = ["import", "new.csv", "--mapping", "Old System", "--date-format", "%m/%d/%Y", "--dry-run", "--json"];
+    assert_eq!(desk.json(&by_month)["guessed"]["date_format"], "%m/%d/%Y");
+
     // A copy under another name, and one that is replaced.
     let copied = ["import", "new.csv", "--mapping", "Old System", "--save-mapping", "Copy"];
     assert_eq!(desk.run(&copied).code, Some(0));

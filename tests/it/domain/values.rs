@@ -231,6 +231,8 @@ fn permit_numbers_are_unique_without_regard_to_case_but_zeros_and_dashes_matter(
     assert_ne!(number("007").key(), number("7").key());
     assert_ne!(number("BP-7").key(), number("BP7").key());
     assert_eq!(number("007").to_string(), "007");
+    assert_eq!(number("\u{feff} BP\u{200b}-0\u{200d}07\u{200b} "), number("BP-007"), "what nobody sees");
+    assert_eq!(" \u{200b} ".parse::<PermitNumber>(), Err(PermitNumberError::Empty));
     assert_eq!("  ".parse::<PermitNumber>(), Err(PermitNumberError::Empty));
     assert_eq!("a\u{7}b".parse::<PermitNumber>(), Err(PermitNumberError::ControlCharacter));
     assert!("é".repeat(100).parse::<PermitNumber>().is_ok());

@@ -41,6 +41,12 @@ fn a_contact_column_is_the_holders_only_where_the_holder_has_no_other() {
     assert_eq!((terms[1].contacts[0].name.as_str(), terms[1].contacts[0].email.as_ref()), ("Cy", None));
     let text = "permit_number,permit_type,holder_name,contact_email,expires_on\n1,Food,Ann,a@example.org,2026-01-01\n";
     assert!(read(text, &plain()).unwrap().1[0].holder_email.is_some());
+    // A name alone is nobody to write to.
+    let text =
+        "permit_number,permit_type,holder_name,contact_name,contact_role,expires_on\n1,Food,Ann,Bob,agent,2026-01-01\n";
+    let (reading, terms) = read(text, &plain()).unwrap();
+    assert!(terms[0].contacts.is_empty(), "{terms:?}");
+    assert_eq!(reading.warnings[0].detail, "nothing is read from the columns contact_name, contact_role");
 }
 
 #[test]
@@ -88,9 +94,31 @@ fn a_header_that_stands_twice_matters_only_where_it_is_used() {
         "permit_number,permit_type,holder_name,Expires On,expires_on,note,note\n1,Food,Ann,2026-01-01,2026-01-01,,\n";
     let FileFault::DuplicateColumn { places, .. } = refused(text) else { panic!() };
     assert_eq!(places, [4, 5]);
+    let sentence = refused(text).to_string();
+    assert!(sentence.contains("column 4 \"Expires On\", column 5 \"expires_on\" have the same name"), "{sentence}");
     let (reading, _) = read(text, &options(&["expires_on=Expires On"], &[], None, false)).unwrap();
     assert_eq!(reading.warnings[0].code, Reason::UnusedColumns);
     assert!(read(text, &options(&["description=note"], &[], None, false)).is_err());
+}
+
+#[test]
+fn columns_without_a_name_that_hold_something_are_told() {
+    let text = "permit_number,,permit_type,holder_name,expires_on,,\n1,,Food,Ann,2026-01-01,,\n\
+                2,a,Food,Ann,2026-01-01,,\n3,,Food,Ann,never,b,\n";
+    let (reading, _) = read(text, &plain()).unwrap();
+    let told: Vec<_> = reading.warnings.iter().map(|warning| (warning.code, warning.detail.as_str())).collect();
+    let detail = "2 rows have cells in columns that have no name; they are not read: column 2, 6";
+    assert_eq!(told, [(Reason::BesideTable, detail)]);
+}
+
+#[test]
+fn types_that_differ_in_signs_alone_are_told() {
+    let text = "permit_number,permit_type,holder_name,expires_on\n1,C,Ann,2026-01-01\n2,C++,Ann,2026-01-01\n\
+                3,food truck,Ann,2026-01-01\n4,Food-Truck,Ann,2026-01-01\n5,C++,Ann,2026-01-01\n";
+    let (reading, _) = read(text, &plain()).unwrap();
+    let told: Vec<_> = reading.warnings.iter().map(|warning| (warning.code, warning.detail.as_str())).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].0 == Reason::TypesAlike && told[0].1.contains("one type: \"C\" and \"C++\";"), "{told:?}");
 }
 
 #[test]
@@ -108,6 +136,13 @@ fn the_columns_of_our_own_export_are_known_or_passed_over() {
     assert_eq!(terms[0].holder_language.as_deref(), Some("pt-BR"));
     let contacts: Vec<_> = terms[0].contacts.iter().map(|one| (one.role.as_str(), one.language.as_deref())).collect();
     assert_eq!(contacts, [("tenant", Some("es")), ("agent", None)]);
+}
+
+#[test]
+fn of_other_files_columns_of_the_same_names_are_said_to_be_passed_over() {
+    let text = "permit_number,permit_type,holder_name,expires_on,version,custom\n1,Food,Ann,2026-01-31,7,x\n";
+    let (reading, _) = read(text, &plain()).unwrap();
+    assert_eq!(reading.warnings[0].detail, "nothing is read from the columns version, custom");
 }
 
 #[test]

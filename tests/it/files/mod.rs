@@ -4,6 +4,7 @@ mod account;
 mod columns;
 mod dates;
 mod encodings;
+mod heads;
 mod odd_books;
 mod options;
 mod reading;

@@ -101,14 +101,58 @@ fn a_file_that_grows_between_the_passes_is_refused() {
 }
 
 #[test]
+fn a_file_whose_values_change_between_the_passes_is_refused_too() {
+    for (other, later) in [("2026-01-01,", 0), ("2026-12-31", 2)] {
+        let path = Desk::new();
+        let path = path.file(with_dates(&["2026-01-01"]));
+        let options = plain();
+        let prepared = files::prepare(&path, &options).unwrap();
+        let written = std::fs::metadata(&path).unwrap().modified().unwrap();
+        std::fs::write(&path, with_dates(&[other])).unwrap();
+        let file = std::fs::File::options().append(true).open(&path).unwrap();
+        file.set_modified(written + std::time::Duration::from_secs(later)).unwrap();
+        let error = prepared.each(|_| Ok::<_, ReadError>(())).unwrap_err();
+        assert!(matches!(error.fault, FileFault::Changed), "{other}");
+    }
+}
+
+#[test]
 fn rows_with_a_cell_too_few_or_too_many_and_cells_too_long_are_errors_by_row() {
-    let text = format!("{HEADER}1,Food,Ann\n2,Food,Bob,,2026-01-01,\n3,Food,{},,2026-01-01\n", "x".repeat(10_001));
+    let text = format!("{HEADER}1,Food,Ann\n2,Food,Bob,,2026-01-01,more\n3,Food,{},,2026-01-01\n", "x".repeat(10_001));
     let (reading, terms) = read(text, &plain()).unwrap();
     let expected =
         [(2, "", Reason::TooFewCells), (3, "", Reason::TooManyCells), (4, "holder_name", Reason::CellTooLong)];
     assert_eq!(errors(&reading), expected);
     assert_eq!(reading.errors[2].value.as_ref().unwrap().chars().count(), SHOWN_CHARS);
     assert!(terms.is_empty());
+}
+
+#[test]
+fn what_has_a_name_in_capitals_is_known_for_a_web_page_too() {
+    for page in ["<HTML><BODY>", "<!doctype html>\n<html>", "\u{feff}<Html lang=de>"] {
+        assert!(matches!(refused(page), FileFault::OtherFormat("a web page")), "{page}");
+    }
+}
+
+#[test]
+fn empty_cells_after_the_last_column_are_nothing() {
+    let text = format!("{HEADER}1,Food,Ann,,03/04/2026,,\n2,Food,Bob,,25/04/2026, ,\n3,Food,Cy,,2026-01-01,x,\n");
+    let (reading, terms) = read(text, &plain()).unwrap();
+    assert_eq!(errors(&reading), [(4, "", Reason::TooManyCells)]);
+    assert_eq!(terms[0].expires_on, day("2026-04-03"), "their dates count like those of other rows");
+}
+
+#[test]
+fn what_is_not_read_may_be_long_and_twenty_contacts_too() {
+    let long = "x".repeat(9_000);
+    let contact = format!(r#"{{""name"":""{long}"",""email"":null,""role"":""agent""}}"#);
+    let contacts = vec![contact; 20].join(",");
+    let text = format!(
+        "permit_number,permit_type,holder_name,expires_on,custom,contacts\n1,Food,Ann,2026-01-01,{},\"[{contacts}]\"\n",
+        "y".repeat(12_000)
+    );
+    let (reading, terms) = read(text, &super::options(&["contacts=contacts"], &[], None, false)).unwrap();
+    assert_eq!((reading.rejected, terms[0].contacts.len()), (0, 20), "{:?}", reading.errors);
 }
 
 proptest! {

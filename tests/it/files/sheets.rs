@@ -50,7 +50,7 @@ fn read_book(bytes: &[u8]) -> (Reading, Vec<TermRow>) {
 fn identifiers_keep_their_digits_and_their_zeros() {
     let number = |format: &str| Format::new().set_num_format(format);
     let book = workbook(|sheet| {
-        let cells: [(f64, &str); 8] = [
+        let cells: [(f64, &str); 10] = [
             (2_210_526.0, "General"),
             (1e6, "#,##0"),
             (123.0, "00000"),
@@ -59,16 +59,30 @@ fn identifiers_keep_their_digits_and_their_zeros() {
             (123_456_789_012_345.0, "0"),
             (4.52, "0.00"),
             (7.0, "0.00E+00"),
+            (12.0, "\"P-\"0"),
+            (13.0, "\"P-\"General"),
         ];
         for (row, (value, format)) in (1..).zip(cells) {
             sheet.write_row(row, 0, ["", "Food", "Ann", "", "2026-05-01"]).unwrap();
             sheet.write_number_with_format(row, 0, value, &number(format)).unwrap();
         }
-        sheet.write_row(9, 0, ["00042", "Food", "Ann", "", "2026-05-01"]).unwrap();
+        sheet.write_row(11, 0, ["00042", "Food", "Ann", "", "2026-05-01"]).unwrap();
     });
     let (reading, terms) = read_book(&book);
     let numbers: Vec<&str> = terms.iter().map(|term| term.permit_number.as_str()).collect();
-    let expected = ["2210526", "1000000", "00123", "02138-0001", "P-001234", "123456789012345", "4.52", "7", "00042"];
+    let expected = [
+        "2210526",
+        "1000000",
+        "00123",
+        "02138-0001",
+        "P-001234",
+        "123456789012345",
+        "4.52",
+        "7",
+        "P-12",
+        "P-13",
+        "00042",
+    ];
     assert_eq!(numbers, expected);
     assert_eq!((reading.guessed.format, reading.guessed.sheet.as_deref()), (FileFormat::Xlsx, Some("Sheet1")));
     assert_eq!((reading.guessed.delimiter, reading.warnings.len()), (None, 0));
@@ -334,4 +348,19 @@ fn a_workbook_can_come_out_of_a_pipe() {
     let (reading, _) = read_path(&pipe, &ImportOptions::default()).unwrap();
     writer.join().unwrap().unwrap();
     assert_eq!(reading.rows, 100);
+}
+
+#[test]
+fn a_permit_number_that_became_a_date_is_refused() {
+    let book = workbook(|sheet| {
+        let format = Format::new().set_num_format("dd/mm/yyyy");
+        for row in 1..3 {
+            sheet.write_row(row, 0, ["3-12", "Food", "Ann", "", "2026-05-01"]).unwrap();
+        }
+        sheet.write_datetime_with_format(1, 0, date("2026-03-12"), &format).unwrap();
+    });
+    let (reading, terms) = read_book(&book);
+    assert_eq!(errors(&reading), [(2, "permit_number", Reason::InvalidPermitNumber)]);
+    assert!(reading.errors[0].detail.starts_with("the spreadsheet has made a date of it"), "{:?}", reading.errors);
+    assert_eq!((terms.len(), reading.nameless), (1, 1));
 }

@@ -58,6 +58,7 @@ async fn rejected_rows_of_a_sheet_are_given_back_as_csv_that_can_be_mended() {
     let pieces: Vec<Vec<u8>> =
         rejected_rows(pool.clone(), report.id.unwrap()).await.unwrap().try_collect().await.unwrap();
     let text = String::from_utf8(pieces.concat()).unwrap();
+    let text = text.trim_start_matches('\u{feff}');
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "No,Type,Holder,Note,Issued,Expires,error");
     assert!(lines[1].starts_with("3000,Food,Ann; Lee,\"a, \"\"b\"\"\",2025-12-09,2026-13-01,"), "{text}");

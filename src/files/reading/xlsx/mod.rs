@@ -2,6 +2,8 @@
 
 mod sheet;
 
+use std::collections::HashSet;
+
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::QName;
 
@@ -36,14 +38,15 @@ struct Relation {
 }
 
 impl Xlsx {
-    /// Finds the sheets.
-    pub fn open(archive: &mut Archive) -> Result<(Self, Vec<SheetSeen>), FileFault> {
+    /// Finds the sheets. Whether one is empty is looked at unless somebody said which is to be read.
+    pub fn open(archive: &mut Archive, is_said: bool) -> Result<(Self, Vec<SheetSeen>), FileFault> {
         let roots = relations(archive, "")?;
         let book = roots.into_iter().find(|one| one.kind == "officeDocument").map(|one| one.target);
         let book = book.ok_or(FileFault::OtherFormat("an Office file without sheets"))?;
         let relations = relations(archive, &book)?;
         let part = |kind: &str| relations.iter().find(|one| one.kind == kind).map(|one| one.target.clone());
         let (mut parts, mut sheets, mut from_1904) = (Vec::new(), Vec::new(), false);
+        let mut known = HashSet::new();
         archive.each_element(&book, |element| {
             match element.local_name().as_ref() {
                 "workbookPr" => from_1904 = is_set(element, "date1904"),
@@ -53,7 +56,10 @@ impl Xlsx {
                     if let Some(found) = relations.iter().find(|one| one.id == id && one.kind == "worksheet") {
                         let hidden = !matches!(attribute(element, "state").as_ref(), "" | "visible");
                         let name = attribute(element, "name").into_owned();
-                        sheets.push(SheetSeen { name, hidden, empty: true });
+                        sheets.push(SheetSeen { name, hidden, empty: false });
+                        if !known.insert(found.target.clone()) {
+                            return Err(FileFault::damaged("two of its sheets are one part"));
+                        }
                         parts.push(found.target.clone());
                     }
                 }
@@ -64,7 +70,7 @@ impl Xlsx {
         if parts.is_empty() {
             return Err(FileFault::OtherFormat("an Office file without sheets"));
         }
-        for (part, sheet) in parts.iter().zip(&mut sheets) {
+        for (part, sheet) in parts.iter().zip(&mut sheets).filter(|_| !is_said) {
             sheet.empty = is_empty(archive.stream(part)?)?;
         }
         let (strings_part, styles_part) = (part("sharedStrings"), part("styles"));
@@ -132,10 +138,14 @@ fn target(folder: &str, target: &str) -> String {
     steps.join("/")
 }
 
-/// Whether no cell of a sheet has a value.
+/// Whether no cell of a sheet has a value. One that is long without any is not looked at to its end, and not empty.
 fn is_empty(mut xml: Xml<Part<'_>>) -> Result<bool, FileFault> {
+    const LOOKED_AT: u64 = 64 << 20;
     let (mut in_cell, mut is_value) = (false, false);
     loop {
+        if xml.progress().0 > LOOKED_AT {
+            return Ok(false);
+        }
         match xml.next()? {
             Event::Start(element) => match element.local_name().as_ref() {
                 "c" => in_cell = true,

@@ -72,6 +72,11 @@ impl<'f> XlsxRows<'f> {
         }
     }
 
+    /// See [`Xml::progress`].
+    pub fn progress(&self) -> (u64, u64) {
+        self.xml.progress()
+    }
+
     /// Goes to the next row in which something stands; false behind the last.
     pub fn advance(&mut self) -> Result<bool, FileFault> {
         loop {

@@ -2,6 +2,8 @@
 
 mod upload;
 
+use std::num::NonZeroU64;
+
 use axum::Json as AxumJson;
 use axum::extract::{DefaultBodyLimit, OriginalUri, Request, State};
 use axum::http::Uri;
@@ -60,17 +62,23 @@ struct ReportView {
     permits_renewed: u64,
     /// Known permits with something else changed.
     permits_updated: u64,
+    /// Known permits left alone.
     unchanged: u64,
-    /// Terms that are not the current ones of their permits.
     /// The part of them that was left alone whatever the file says: its date is an earlier one, or they are archived.
     skipped: u64,
     /// The same by reason.
     #[schema(value_type = Object, example = json!({ "earlier_date": 3 }))]
     skipped_by_reason: Value,
+    /// Terms that are not the current ones of their permits.
     history_terms: u64,
-    /// Rows with at least one error.
+    /// Rows that made nothing: what they say of a term is known, or another row says it. Of a file that was applied,
+    /// `rows` are these, `rejected`, `history_terms`, and one for each permit.
+    repeated: u64,
+    /// Permit numbers whose rows contradict each other: the warnings `contradictory_rows` name the first 1,000.
+    contradictory_numbers: u64,
+    /// Rows with at least one error, and with `keep_good_rows` those of which another row of the same permit has one.
     rejected: u64,
-    /// For each reason, how many rows it rejected.
+    /// For each reason, how many rows it rejected; `another_row_wrong` are those that have no error themselves.
     #[schema(value_type = Object)]
     rejected_by_reason: Value,
     addresses_cleaned: u64,
@@ -81,7 +89,9 @@ struct ReportView {
     types_created: u64,
     /// Notices made pending or held.
     notices_claimed: u64,
-    /// Only of a dry run: the mail of the next 30 days because of this file.
+    /// The part of them that is held until somebody releases or cancels it.
+    notices_held: u64,
+    /// Only of a dry run: the mail of the next 30 days because of this file, without what is held.
     would_mail: Option<WouldMailView>,
     /// Only with `complete`: the permits that the file does not name.
     missing: Option<MissingView>,
@@ -188,9 +198,12 @@ struct Options {
     complete: Option<bool>,
     /// The sheet of a workbook that has several.
     sheet: Option<String>,
+    /// The row in which the names of the columns stand, counted from 1; guessed unless given.
+    #[param(minimum = 1)]
+    header_row: Option<u64>,
     /// Tell new permits what is due already, and confirm renewals.
     catch_up: Option<bool>,
-    /// Apply the rows that are right although others are not.
+    /// Apply the rows that are right although others are not; but none of a permit of which a row is wrong.
     keep_good_rows: Option<bool>,
     /// Change nothing; only the report is recorded.
     dry_run: Option<bool>,
@@ -217,6 +230,7 @@ fn read_options(uri: &Uri) -> Result<(ImportWords, Option<String>), Problem> {
         mapping: query.text("mapping"),
         complete: query.boolean("complete")?.unwrap_or(false),
         sheet: query.text("sheet"),
+        header_row: query.parsed::<NonZeroU64>("header_row")?.map(NonZeroU64::get),
         catch_up: query.boolean("catch_up")?.unwrap_or(false),
         keep_good_rows: query.boolean("keep_good_rows")?.unwrap_or(false),
         dry_run: query.boolean("dry_run")?.unwrap_or(false),
@@ -291,9 +305,11 @@ async fn read(Id(id): Id, mut db: Db, OriginalUri(uri): OriginalUri) -> Result<A
     Ok(AxumJson(read_report(&mut db, id).await?))
 }
 
-/// The rows that were rejected, as they came and in the layout of the file, with a last column that says what is wrong
-/// with each; at most the first 10,000 rows or 20 MB, and the report says if there are more. A row with fewer cells than
-/// the header is filled up.
+/// The rows that were rejected, in the layout of the file and in UTF-8 with a byte order mark, with a last column that
+/// says what is wrong with each; at most the first 10,000 rows or 20 MB, and the report says if there are more. With
+/// `keep_good_rows` the other rows of their permits are among them, up to as many again. Dates that could be read stand
+/// as `YYYY-MM-DD`, what a spreadsheet would take for a formula has an apostrophe before it, which an import takes off
+/// again, and a row with fewer cells than the header is filled up.
 #[utoipa::path(get, path = "/imports/{id}/errors.csv", tag = TAG, params(("id" = Uuid, Path)),
     responses((status = 200, description = "The rows", body = String, content_type = "text/csv")))]
 async fn errors(State(api): State<Api>, Id(id): Id, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {

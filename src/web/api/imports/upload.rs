@@ -175,7 +175,12 @@ async fn receive_part(mut part: Field<'_>, spool: &mut Spool) -> Result<Option<S
     while let Some(piece) = spool.in_time(part.chunk()).await?.map_err(|error| broken_form(&error))? {
         spool.write(&piece).await?;
     }
-    Ok(part.file_name().map(str::to_owned))
+    Ok(part.file_name().map(unescaped))
+}
+
+/// The name of a file as browsers write it in a form, where a quotation mark and line ends are written as in addresses.
+fn unescaped(name: &str) -> String {
+    name.replace("%22", "\"").replace("%0D", "\r").replace("%0A", "\n")
 }
 
 fn broken_form(error: &MultipartError) -> Problem {

@@ -50,6 +50,7 @@ fn for_people(code: &str, why: &str) -> String {
         "ambiguous_dates" | "mixed_dates" => "Choose below how the dates are written.",
         "duplicate_column" => "Rename one of them in the file, or choose another column below.",
         "sheet_needed" | "no_such_sheet" => "Choose below which sheet is meant.",
+        "no_header_row" => "Choose another row below.",
         "no_such_column" => "Choose another column below.",
         _ => return sentence(&with_labels(why)),
     };

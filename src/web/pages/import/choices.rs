@@ -82,9 +82,8 @@ pub fn fields(looked: &Looked, words: &ImportWords) -> Vec<FieldView> {
 /// The status words as the page shows them.
 pub fn statuses(looked: &Looked, words: &ImportWords) -> Vec<StatusView> {
     let view = |seen: &super::looked::StatusSeen| {
-        let from = as_option(&seen.word);
-        let chosen = words.status.iter().filter_map(|entry| entry.split_once('='));
-        let chosen = chosen.filter(|(word, _)| *word == from).map(|(_, to)| to.to_owned()).next();
+        let chosen = words.status.iter().filter_map(|entry| entry.rsplit_once('='));
+        let chosen = chosen.filter(|(word, _)| are_alike(word, &seen.word)).map(|(_, to)| to.to_owned()).next();
         StatusView {
             word: seen.word.clone(),
             rows: seen.rows,
@@ -95,9 +94,11 @@ pub fn statuses(looked: &Looked, words: &ImportWords) -> Vec<StatusView> {
     looked.statuses.iter().map(view).collect()
 }
 
-/// A word as it can stand before the equals sign; punctuation makes no difference to what it means.
-fn as_option(word: &str) -> String {
-    word.replace('=', " ").trim().to_owned()
+/// Whether two words are one to an import, for which case and punctuation make no difference.
+fn are_alike(one: &str, other: &str) -> bool {
+    let plain =
+        |word: &str| word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
+    plain(one) == plain(other)
 }
 
 /// What is chosen in the form; about what the file has.
@@ -111,12 +112,13 @@ pub fn of_form(form: &Form, looked: &Looked) -> ImportWords {
         }
     }
     let statuses = form.all("status-word").zip(form.all("status-means")).filter(|(_, means)| !means.is_empty());
-    words.status = statuses.map(|(word, means)| format!("{}={means}", as_option(word))).collect();
+    words.status = statuses.map(|(word, means)| format!("{word}={means}")).collect();
     let text = |name: &str| Some(form.text(name).to_owned()).filter(|text| !text.is_empty());
     words.permit_type = text("permit_type");
     words.date_format = text("date_format");
     words.complete = form.get("complete").is_some();
     words.sheet = text("sheet");
+    words.header_row = text("header_row").and_then(|row| row.parse().ok());
     words.catch_up = form.get("catch_up").is_some();
     words.keep_good_rows = form.get("keep_good_rows").is_some();
     words

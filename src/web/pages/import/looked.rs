@@ -12,6 +12,8 @@ pub struct Looked {
     /// None in workbooks.
     pub delimiter: Option<String>,
     pub header_row: u64,
+    /// In one of them the names of the columns may stand.
+    pub first_rows: Vec<RowSeen>,
     pub columns: Vec<Column>,
     pub fields: Vec<FieldSeen>,
     pub statuses: Vec<StatusSeen>,
@@ -35,6 +37,14 @@ impl SheetSeen {
             (false, false) => "",
         }
     }
+}
+
+/// One of the first rows of the file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct RowSeen {
+    pub row: u64,
+    /// What stands in it, cut.
+    pub text: String,
 }
 
 /// One column.

@@ -16,6 +16,7 @@ use crate::domain::role::Role;
 use crate::domain::saying::{counted, which};
 use crate::store::PgConnection;
 use crate::store::actions::{HeldBy, count_held, release_held};
+use crate::store::imports::count_rejections;
 use crate::store::lists::imports::{ImportSeen, read_import};
 use crate::web::api::fields::{line, read_object};
 use crate::web::api::files::{attachment, take_place};
@@ -46,6 +47,8 @@ pub struct Report {
     pub skipped: u64,
     pub skipped_by_reason: BTreeMap<String, u64>,
     pub history_terms: u64,
+    pub repeated: u64,
+    pub contradictory_numbers: u64,
     pub rejected: u64,
     pub rejected_by_reason: BTreeMap<String, u64>,
     pub addresses_cleaned: u64,
@@ -53,6 +56,7 @@ pub struct Report {
     pub guessed: Guessed,
     pub types_created: u64,
     pub notices_claimed: u64,
+    pub notices_held: u64,
     pub would_mail: Option<WouldMail>,
     pub missing: Option<Missing>,
     pub errors: Vec<Remark>,
@@ -256,6 +260,8 @@ struct ReportPage {
     by: Option<String>,
     at: When,
     report: Report,
+    /// Rejected rows that are kept.
+    kept: u64,
     /// Notices that this import holds still.
     held: u64,
     reason: String,
@@ -273,6 +279,7 @@ impl ReportPage {
             by,
             at: when(started_at, pages.api.zone),
             report: Report::of(&report),
+            kept: count_rejections(connection, id).await?,
             held: count_held(connection, HeldBy::Import(id)).await?,
             reason: String::new(),
             errors: Vec::new(),

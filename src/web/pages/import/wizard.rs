@@ -16,7 +16,7 @@ use crate::domain::permit::PermitStatus;
 use crate::domain::role::Role;
 use crate::domain::saying::counted;
 use crate::store::PgConnection;
-use crate::store::imports::read_report;
+use crate::store::imports::{count_rejections, read_report};
 use crate::store::kept_files::{FileCheck, KeptFile, get_kept_file, note_check, remove_kept_file};
 use crate::store::mappings::{SavedMapping, get_mapping, list_mappings};
 use crate::web::api::files::{ImportRefused, ImportWords, take_place};
@@ -49,6 +49,8 @@ struct FilePage {
     /// What the check came to.
     report: Option<Report>,
     import_id: Option<Uuid>,
+    /// Rejected rows that are kept.
+    kept: u64,
     /// More pending notices than this at once are held; 0 for no limit.
     limit: u64,
     errors: Wrongs,
@@ -67,6 +69,10 @@ impl FilePage {
             Some(id) => Some(Report::of(&read_report(connection, id).await?)),
             None => None,
         };
+        let kept = match file.import_id {
+            Some(id) => count_rejections(connection, id).await?,
+            None => 0,
+        };
         let words = words.unwrap_or_else(|| words_of(&file));
         let looked: Option<Looked> = file.look.clone().and_then(|look| serde_json::from_value(look).ok());
         Ok(Self {
@@ -83,6 +89,7 @@ impl FilePage {
             refusal: file.refusal,
             report,
             import_id: file.import_id,
+            kept,
             limit: pages.api.claim_limit,
             errors: Vec::new(),
         })
@@ -113,6 +120,17 @@ impl FilePage {
     fn is_sheet(&self, name: &str) -> bool {
         let read = self.looked.as_ref().and_then(|looked| looked.sheet.as_deref());
         self.words.sheet.as_deref().or(read) == Some(name)
+    }
+
+    /// Whether this row is chosen for the names of the columns.
+    fn is_header_row(&self, row: &u64) -> bool {
+        self.words.header_row == Some(*row)
+    }
+
+    /// A row that is chosen and is not among the first of the file.
+    fn other_header_row(&self) -> Option<u64> {
+        let mut shown = self.looked.iter().flat_map(|looked| &looked.first_rows);
+        self.words.header_row.filter(|chosen| !shown.any(|row| row.row == *chosen))
     }
 
     /// A format that is chosen and none of the usual ones.
@@ -224,9 +242,10 @@ async fn use_saved(pages: &Pages, user: &User, file: KeptFile, form: &Form) -> R
     drop(connection);
     // So that the form shows what is chosen. The name stays with it, to be named where the file does not fit.
     let chosen: MappingWords = serde_json::from_value(saved.words).unwrap_or_default();
-    let MappingWords { map, leave_out, status, permit_type, date_format, sheet } = chosen;
+    let MappingWords { map, leave_out, status, permit_type, date_format, sheet, header_row } = chosen;
     let mapping = Some(saved.name);
-    let words = ImportWords { map, leave_out, status, permit_type, date_format, mapping, sheet, ..words_of(&file) };
+    let chosen = ImportWords { map, leave_out, status, permit_type, date_format, ..words_of(&file) };
+    let words = ImportWords { mapping, sheet, header_row, ..chosen };
     if let Err(refused) = pages.api.files.check(&words).await {
         let page = option_refused(pages, user, file, words, refused).await?;
         return Ok(page.refused(StatusCode::UNPROCESSABLE_ENTITY));

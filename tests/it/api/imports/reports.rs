@@ -66,6 +66,7 @@ async fn the_register_of_a_city_gives_the_same_report_by_command_and_over_http()
     let options = ImportOptions::new(Vec::new(), Vec::new(), None, None, true).unwrap();
     let rules = ImportRules {
         moment: other.moment(),
+        zone: chrono_tz::UTC,
         window: None,
         claim_limit: 0,
         catch_up: true,

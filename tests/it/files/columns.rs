@@ -84,7 +84,8 @@ fn a_file_of_one_column_is_refused_with_its_column() {
 fn a_map_to_a_column_that_the_file_lacks_lists_those_it_has() {
     let error = read(format!("{HEADER}1,Food,Ann,,2026-01-01\n"), &options(&["description=Notes"], &[], None, false));
     let sentence = error.unwrap_err().fault.to_string();
-    let columns = "its columns are \"permit_number\", \"permit_type\", \"holder_name\", \"holder_email\", \"expires_on\"";
+    let columns =
+        "its columns are \"permit_number\", \"permit_type\", \"holder_name\", \"holder_email\", \"expires_on\"";
     assert!(sentence.contains("\"Notes\"") && sentence.ends_with(columns), "{sentence}");
 }
 

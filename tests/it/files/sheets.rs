@@ -184,14 +184,18 @@ fn the_sheet_is_named_or_the_only_one_with_something_in_it() {
     assert!(matches!(fault, FileFault::SheetNeeded { .. }));
     let sentence = fault.to_string();
     assert!(
-        sentence.contains("several sheets have something in them; say with --sheet NAME") && sentence.contains("\"Notes\", \"Old\", \"Permits 2026\""),
+        sentence.contains("several sheets have something in them; say with --sheet NAME")
+            && sentence.contains("\"Notes\", \"Old\", \"Permits 2026\""),
         "{sentence}"
     );
     let mut book = Workbook::new();
     book.add_worksheet();
     book.add_worksheet().set_hidden(true).write_row(0, 0, NAMES).unwrap();
     let fault = refused(book.save_to_buffer().unwrap());
-    assert!(fault.to_string().starts_with("the only sheet with something in it is hidden; say with --sheet NAME"), "{fault}");
+    assert!(
+        fault.to_string().starts_with("the only sheet with something in it is hidden; say with --sheet NAME"),
+        "{fault}"
+    );
     let of = |name: &str| plain().of_sheet(Some(name.to_owned()));
     let (_, terms) = read(two(false), &of(" old")).unwrap();
     assert_eq!(terms[0].holder_name, "Ann");
@@ -234,11 +238,7 @@ fn what_nobody_sees_in_a_sheet_is_said() {
     assert!(said(Reason::Formulas).starts_with("2 cells are formulas (rows 2, 3), of which the value is taken"));
     let empty = reading.warnings.iter().find(|warning| warning.code == Reason::FormulasWithoutValue);
     assert_eq!(empty, None, "an empty text is a value");
-    assert!(
-        said(Reason::MergedCells).starts_with("1 area of merged cells (B8) has"),
-        "{}",
-        said(Reason::MergedCells)
-    );
+    assert!(said(Reason::MergedCells).starts_with("1 area of merged cells (B8) has"), "{}", said(Reason::MergedCells));
     assert!(
         said(Reason::BesideTable).starts_with("one row has cells (row 4) right of"),
         "{}",

@@ -155,7 +155,10 @@ async fn the_audit_has_what_programs_and_people_did_and_shows_what_differs() {
     ]);
     assert!(!page.text.contains(SCRIPT));
     let types = admin.get("/audit?by=token%3Atests&subject=permit-type").await;
-    types.shows(&["<a href=\"/permit-types/food\">food</a>", "<option value=\"token:tests\" selected>the token tests</option>"]);
+    types.shows(&[
+        "<a href=\"/permit-types/food\">food</a>",
+        "<option value=\"token:tests\" selected>the token tests</option>",
+    ]);
     assert!(!types.text.contains("F-1"), "{types:?}");
     admin.get("/audit?subject=permit").await.shows(&["holder name", "corrected"]);
     admin.get("/audit?by=nobody").await.shows(&["Nothing fits."]);

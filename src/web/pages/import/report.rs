@@ -197,7 +197,8 @@ fn on_page(remarks: &[Remark], total_unknown: u64) -> Vec<Remark> {
     let is_short = words.iter().map(|(_, rows)| rows).sum::<u64>() < total_unknown;
     for (at, rows) in words.into_iter().filter(|(_, rows)| is_short || *rows > 1) {
         let least = if is_short { "at least " } else { "" };
-        shown[at].detail.push_str(&format!("; {least}{} {} it", counted(rows, "row"), which(rows, "has", "have")));
+        let have = which(rows, "has", "have");
+        shown[at].detail = format!("{}; {least}{} {have} it", shown[at].detail, counted(rows, "row"));
     }
     shown
 }

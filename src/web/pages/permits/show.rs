@@ -11,7 +11,7 @@ use super::super::Pages;
 use super::super::access::User;
 use super::super::frame::{Frame, show_as, shown};
 use super::super::path::Path;
-use super::super::when::{When, when};
+use super::super::when::{When, when, with_days};
 use super::super::words::Done;
 use super::HERE;
 use super::draft::{errors_of, name_of};
@@ -175,7 +175,7 @@ async fn read_steps(
         send_by: step.send_by,
         goes_on: step.goes_on,
         is_letter: step.is_letter,
-        why: step.why,
+        why: with_days(&step.why),
     });
     Ok(steps.collect())
 }

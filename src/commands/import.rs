@@ -18,15 +18,18 @@ use crate::{
     store::{Moment, changes::COMMAND},
 };
 
+const MAP: &str = "Take a field from the column with this header, such as expires_on=\"VALID TO\"; fields are permit_number, \
+                   permit_type, status, holder_name, holder_email, holder_language, site_address, description, \
+                   issued_on, effective_on, expires_on, external_id, contact_email, contact_name, contact_role and \
+                   contacts";
+
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one option of the command line")]
 pub struct Arguments {
     /// The file: csv, tsv, xlsx or ods
     file: PathBuf,
-    /// Take a field from the column with this header, such as expires_on="VALID TO"; fields are permit_number,
-    /// permit_type, status, holder_name, holder_email, holder_language, site_address, description, issued_on,
-    /// effective_on, expires_on, external_id, contact_email, contact_name, contact_role and contacts
-    #[arg(long, value_name = "FIELD=COLUMN")]
+    /// Names a column.
+    #[arg(long, value_name = "FIELD=COLUMN", help = MAP)]
     map: Vec<ColumnChoice>,
     /// Read a status word of the file as one of ours
     #[arg(long, value_name = "FROM=TO")]

@@ -248,9 +248,9 @@ pub(super) fn list(names: &[impl AsRef<str>]) -> String {
 /// A file may have a thousand columns, a sentence may not.
 fn some_of(names: &[impl AsRef<str>], show: impl Fn(&str) -> String) -> String {
     const NAMED: usize = 60;
-    let named = names.iter().take(NAMED).map(|name| show(name.as_ref())).collect::<Vec<_>>().join(", ");
+    let said = names.iter().take(NAMED).map(|name| show(name.as_ref())).collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(NAMED) {
-        0 => named,
-        more => format!("{named} and {more} more"),
+        0 => said,
+        more => format!("{said} and {more} more"),
     }
 }

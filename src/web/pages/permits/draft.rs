@@ -199,7 +199,7 @@ pub fn errors_of(problem: &Problem) -> Vec<(String, String)> {
                 let number = place.parse::<usize>().map_or(1, |place| place + 1);
                 (format!("contact-{number}-{field}"), about(&format!("Contact {number}, {field}"), &error.detail))
             }
-            None => (pointer.to_owned(), about(&name_of(pointer), &error.detail)),
+            None => (pointer.to_owned(), about(name_of(pointer), &error.detail)),
         }
     });
     errors.collect()

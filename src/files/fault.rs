@@ -241,7 +241,7 @@ pub(super) fn quoted(columns: &[impl AsRef<str>]) -> String {
 }
 
 /// Names for a sentence.
-fn list(names: &[impl AsRef<str>]) -> String {
+pub(super) fn list(names: &[impl AsRef<str>]) -> String {
     some_of(names, shorten)
 }
 

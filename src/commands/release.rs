@@ -66,7 +66,10 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     if cancel {
         say!("Cancelled {}.", counted(done.cancelled, "notice"));
         if done.released > 0 {
-            say!("The letters of {} wait to be posted, as before; they are on the page Problems.", done.released);
+            say!(
+                "The letters of {} wait to be posted, as before; they are on the page Problems.",
+                counted(done.released, "notice")
+            );
         }
     } else {
         say!(

@@ -83,7 +83,7 @@ pub enum FileFault {
     #[error("a text file has no sheets; leave out --sheet")]
     NoSheets,
     /// A row that is said to be the header and is none.
-    #[error("row {row}, which --header-row names, is blank or below the end of the file")]
+    #[error("row {row}, which was to be the header, is blank or below the end of the file")]
     NoHeaderRow {
         /// Row of the file.
         row: u64,

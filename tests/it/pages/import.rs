@@ -366,7 +366,7 @@ async fn of_a_workbook_with_several_sheets_one_is_chosen() {
     let path = sent.header("location").to_owned();
     let page = clerk.get(&path).await;
     page.shows(&[
-        "href=\"#sheet\">Several sheets have something in them, or the only one is hidden. Choose below which sheet is meant.",
+        "href=\"#sheet\">Several sheets have something in them. Choose below which sheet is meant.",
         "<option value=\"\">choose</option>",
         "<option value=\"Notes\">Notes (empty)</option>",
         "<option value=\"New &#60;1&#62;\">",

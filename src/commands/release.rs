@@ -27,7 +27,7 @@ pub struct Arguments {
     /// Release what this import held
     #[arg(long, value_name = "ID", group = "held_by")]
     import: Option<Uuid>,
-    /// Release all that is held because the database was restored or moved
+    /// Release all that is held because the database was restored or moved; only after resume
     #[arg(long, group = "held_by")]
     restored: bool,
     /// Cancel it instead

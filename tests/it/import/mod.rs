@@ -5,6 +5,7 @@ mod crowd;
 mod errors_file;
 mod killed;
 mod notices;
+mod patience;
 mod permits;
 mod sheets;
 mod struck;

@@ -14,6 +14,7 @@ use std::{path::PathBuf, sync::Arc};
 use anyhow::{Context, Result, anyhow};
 use chrono::NaiveDate;
 use tokio_util::sync::CancellationToken;
+use url::Url;
 use uuid::Uuid;
 
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
     config::Config,
     dispatch::Member,
     domain::alarm::AlarmSurface,
-    outgoing::heartbeat::Heartbeat,
+    outgoing::{Caller, heartbeat::Heartbeat},
     purge::PurgeRules,
     scan::{PATIENCE, ScanRules},
     store::{
@@ -29,7 +30,7 @@ use crate::{
         clock::business_offset,
         connect::{Purpose, connect, pool, reading_pool},
     },
-    watch::{HELD_LIMITS, WatchRules},
+    watch::{DirectCall, HELD_LIMITS, WatchRules},
 };
 use database::refuse_two_databases;
 
@@ -119,8 +120,8 @@ impl<'d> App<'d> {
         }
     }
 
-    /// What the watch of this process goes by.
-    pub fn watch_rules(&self) -> WatchRules {
+    /// What the watch of this process goes by; `pages` is where they are, if it is to call anybody.
+    pub fn watch_rules(&self, pages: Option<&Url>) -> WatchRules {
         let Config { alerts, scan_schedule, scan_grace, send_window, .. } = &self.config;
         let email = alerts.email.as_ref().map(|_| AlarmSurface::Email);
         let webhook = alerts.webhook.as_ref().map(|_| AlarmSurface::Webhook);
@@ -132,9 +133,15 @@ impl<'d> App<'d> {
             grace: *scan_grace,
             window: send_window.clone(),
             oldest_pending: alerts.oldest_pending,
+            mails_everybody: self.config.smtp_url.is_some() && self.config.is_production(),
             held_limits: HELD_LIMITS,
             surfaces: email.into_iter().chain(webhook).collect(),
             heartbeat: Heartbeat::new(alerts.heartbeat.clone()),
+            webhook: pages.zip(alerts.webhook.as_ref()).map(|(pages, url)| DirectCall {
+                caller: Caller::new(),
+                url: url.clone(),
+                pages: pages.clone(),
+            }),
         }
     }
 

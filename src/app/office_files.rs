@@ -54,6 +54,7 @@ impl OfficeFiles {
         let moment = self.moment().await.map_err(|error| refused(error.into()))?;
         let rules = ImportRules {
             moment,
+            zone: self.zone,
             window: self.window.as_ref(),
             claim_limit: self.claim_limit,
             catch_up: words.catch_up,
@@ -166,7 +167,24 @@ fn as_parameter(option: &str) -> String {
     option.trim_start_matches('-').replace('-', "_")
 }
 
-/// A sentence that speaks of options, as if it spoke of query parameters.
+/// A sentence about a file that says what an option can mend, as if it spoke of query parameters.
+fn with_parameters(sentence: &str) -> String {
+    let mut pieces = sentence.split("--");
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let end = piece.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(piece.len());
+        let (option, rest) = piece.split_at(end);
+        let value = rest.strip_prefix(' ').and_then(|rest| rest.split([' ', ';', ',']).next());
+        let has_value = value.is_some_and(|value| value.contains('=') || value.starts_with(['%', 'N', 'T']));
+        text.push_str("the query parameter ");
+        text.push_str(&as_parameter(option));
+        text.push_str(if has_value { "=" } else { "" });
+        text.push_str(if has_value { &rest[1..] } else { rest });
+    }
+    text
+}
+
+/// A sentence about an option, as if it spoke of query parameters.
 fn in_parameters(sentence: &str) -> String {
     let options = ["--map", "--status", "--permit-type", "--date-format", "--sheet", "--header-row"];
     options.iter().fold(sentence.to_owned(), |text, option| text.replace(option, &as_parameter(option)))
@@ -176,7 +194,7 @@ fn refused(error: ImportError) -> ImportRefused {
     match error {
         ImportError::File(error) => {
             if let Some(code) = error.fault.code() {
-                return ImportRefused::File { code, why: in_parameters(&error.fault.to_string()) };
+                return ImportRefused::File { code, why: with_parameters(&error.fault.to_string()) };
             }
             tracing::error!("an upload could not be read: {}", error.fault);
             ImportRefused::Fault

@@ -14,6 +14,8 @@ use super::{say, with_progress};
 use crate::{
     app::{App, Database},
     config::Config,
+    domain::alarm::OPERATOR_MAIL,
+    domain::saying::{counted, noun},
     files::ledger::Ledger,
     store::{
         PgConnection,
@@ -60,9 +62,13 @@ async fn compare(path: &Path, file: File, connection: &mut PgConnection, present
         path.display(),
         ledger.lines()
     );
-    let (mut differences, mut unresolved) = (0, 0);
+    let (mut differences, mut unresolved, mut to_operator) = (0, 0, 0);
     let messages = audit
         .compare(present, |finding| {
+            if is_to_operator(&finding) {
+                to_operator += 1;
+                return;
+            }
             if finding.is_difference() {
                 differences += 1;
             } else {
@@ -71,8 +77,19 @@ async fn compare(path: &Path, file: File, connection: &mut PgConnection, present
             say!("{}", sentence(&finding));
         })
         .await?;
-    say!("{messages} messages in the ledger: {differences} differences, {unresolved} unresolved ambiguous attempts.");
+    say!(
+        "{} in the ledger, {to_operator} of them about alarms and tests: {}, {unresolved} unresolved ambiguous {}.",
+        counted(messages, "message"),
+        counted(differences, "difference"),
+        noun(unresolved, "attempt")
+    );
     Ok(differences)
+}
+
+/// Mail about alarms, and the doctor's, is not recorded as notices are.
+fn is_to_operator(finding: &Finding) -> bool {
+    matches!(finding, Finding::Unknown { message_id, .. } if message_id.strip_prefix('<')
+        .is_some_and(|id| id.starts_with(OPERATOR_MAIL)))
 }
 
 fn sentence(finding: &Finding) -> String {
@@ -84,7 +101,7 @@ fn sentence(finding: &Finding) -> String {
             format!("not accepted  {message_id}: accepted (line {line}), but {state} here, notice {notice_key}")
         }
         Finding::Twice { message_id, line, times } => {
-            format!("twice         {message_id}: accepted {times} times (first in line {line})")
+            format!("twice         {message_id}: accepted {} (first in line {line})", counted(times, "time"))
         }
         Finding::Missing { message_id, notice_key, transport } => {
             format!("missing       {message_id}: sent here ({transport}), but not in the ledger, notice {notice_key}")

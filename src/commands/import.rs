@@ -23,7 +23,9 @@ use crate::{
 pub struct Arguments {
     /// The file: csv, tsv, xlsx or ods
     file: PathBuf,
-    /// Take a field from the column with this header
+    /// Take a field from the column with this header, such as expires_on="VALID TO"; fields are permit_number,
+    /// permit_type, status, holder_name, holder_email, holder_language, site_address, description, issued_on,
+    /// effective_on, expires_on, external_id, contact_email, contact_name, contact_role and contacts
     #[arg(long, value_name = "FIELD=COLUMN")]
     map: Vec<ColumnChoice>,
     /// Read a status word of the file as one of ours
@@ -32,7 +34,7 @@ pub struct Arguments {
     /// The type of every permit of the file
     #[arg(long, value_name = "TYPE")]
     permit_type: Option<String>,
-    /// How dates are written, such as %d.%m.%Y
+    /// How dates are written, such as %d.%m.%Y; years of two digits are only read by one such as %m/%d/%y
     #[arg(long, value_name = "FMT")]
     date_format: Option<DateFormat>,
     /// The sheet of a workbook that has several
@@ -50,7 +52,7 @@ pub struct Arguments {
     /// Tell new permits what is due already, and confirm renewals
     #[arg(long)]
     catch_up: bool,
-    /// Apply the rows that are right although others are not
+    /// Apply the rows that are right although others are not; but none of a permit of which a row is wrong
     #[arg(long)]
     keep_good_rows: bool,
     /// Say which active permits, of the types that the file has, it does not name; they are not changed
@@ -92,6 +94,7 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     }
     let rules = ImportRules {
         moment: app.moment(None).await?,
+        zone: app.config.time_zone,
         window: app.config.send_window.as_ref(),
         claim_limit: app.config.scan_claim_limit.map_or(0, u64::from),
         catch_up: arguments.catch_up,
@@ -119,9 +122,7 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     let wrong: Vec<String> =
         [saved, written].into_iter().filter_map(|done| Some(format!("{:#}", done.err()?))).collect();
     ensure!(wrong.is_empty(), "the report tells what was done, but {}", wrong.join("; "));
-    let refused = report.rejected > 0 && !arguments.keep_good_rows;
-    let done = report.committed || (report.dry_run && !refused);
-    Ok(if done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.was_applied() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn save_mapping(app: &App<'_>, name: &MappingName, options: &ImportOptions, moment: Moment) -> Result<()> {

@@ -26,6 +26,7 @@ use clap::{Parser, Subcommand};
 use crate::{
     app::{App, Database},
     config::{Config, LogFormat},
+    domain::saying::counted,
     store::memory::{compare_marks, difference, sentence},
     telemetry::logs,
 };
@@ -262,7 +263,7 @@ async fn with_progress<T>(what: &str, work: impl Future<Output = T>) -> T {
         tokio::select! {
             result = &mut work => return result,
             () = tokio::time::sleep_until(started + next) => {
-                eprintln!("{what}: {} seconds so far", next.as_secs());
+                eprintln!("{what}: {} so far", counted(next.as_secs(), "second"));
                 next *= 2;
             }
         }

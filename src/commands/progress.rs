@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::domain::saying::counted;
 use crate::files::{Phase, Progress};
 
 /// Time between two drawings.
@@ -92,17 +93,20 @@ fn line(progress: Option<Progress>, elapsed: Duration) -> String {
             let [done, total, rate] = [done, total, rate].map(|bytes| grouped(bytes.div_ceil(1 << 20)));
             format!("Looking through the file: {done} of {total} MB, {rate} MB a second, {} left", time(left))
         }
-        Some(Progress { phase: Phase::Reading, done: 0, total }) => format!("Reading {} rows", grouped(total)),
+        Some(Progress { phase: Phase::Reading, done: 0, total }) => {
+            format!("Reading {}", counted(grouped(total), "row"))
+        }
         Some(Progress { phase: Phase::Reading, done, total }) => {
             let (rate, left) = rate(done, total, elapsed);
             let [done, total, rate] = [done, total, rate].map(grouped);
-            format!("Reading: {done} of {total} rows, {rate} a second, {} left", time(left))
+            let total = counted(total, "row");
+            format!("Reading: {done} of {total}, {rate} a second, {} left", time(left))
         }
         Some(Progress { phase: Phase::Waiting, .. }) => {
             format!("Waiting until another import is applied: {} so far", time(elapsed.as_secs()))
         }
         Some(Progress { phase: Phase::Applying, total, .. }) => {
-            format!("Applying {} permits in one go: {} so far", grouped(total), time(elapsed.as_secs()))
+            format!("Applying {} in one go: {} so far", counted(grouped(total), "permit"), time(elapsed.as_secs()))
         }
     }
 }

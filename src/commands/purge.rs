@@ -9,6 +9,7 @@ use super::{say, with_progress};
 use crate::{
     app::{App, Database},
     config::Config,
+    domain::saying::counted,
     purge::{Purged, run_once},
     store::purge::PurgeTrigger,
 };
@@ -29,7 +30,7 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
         Purged::Done(removed) => {
             for (kind, days) in [("content", rules.keep.content), ("personal data", rules.keep.personal)] {
                 match days {
-                    Some(keep) => say!("Kept: {kind} for {} days.", keep.num_days()),
+                    Some(keep) => say!("Kept: {kind} for {}.", counted(keep.num_days(), "day")),
                     None => say!("Kept: {kind} for ever."),
                 }
             }

@@ -10,6 +10,7 @@ use super::{say, with_progress};
 use crate::{
     app::{App, Database},
     config::Config,
+    domain::saying::{counted, which},
     store::{
         actions::{ActionRules, HeldBy, release_held},
         changes::COMMAND,
@@ -58,17 +59,21 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     let (held_by, cancel) = (arguments.held_by(), arguments.cancel);
     let work = release_held(&mut connection, held_by, cancel, &arguments.reason, COMMAND, &rules, |at| {
         if at.done < at.total {
-            eprintln!("{} of {} notices done", at.done, at.total);
+            eprintln!("{} of {} done", at.done, counted(at.total, "notice"));
         }
     });
     let done = with_progress(if cancel { "cancelling" } else { "releasing" }, work).await?;
     if cancel {
-        say!("Cancelled {} notices.", done.cancelled);
+        say!("Cancelled {}.", counted(done.cancelled, "notice"));
+        if done.released > 0 {
+            say!("The letters of {} wait to be posted, as before; they are on the page Problems.", done.released);
+        }
     } else {
         say!(
-            "Released {} notices; {} were superseded and {} skipped meanwhile.",
-            done.released,
+            "Released {}; {} {} superseded and {} skipped meanwhile.",
+            counted(done.released, "notice"),
             done.superseded,
+            which(done.superseded, "was", "were"),
             done.skipped
         );
     }

@@ -10,6 +10,7 @@ use super::{say, with_progress};
 use crate::{
     app::{App, Database},
     config::Config,
+    domain::saying::{counted, which},
     scan::{ScanRequest, pass::run_once},
     store::{
         actions::check_reason,
@@ -48,9 +49,11 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     let held = count_held(&mut connection).await?;
     if held > 0 {
         say!(
-            "{held} notices are held, because they may have been sent since: what was pending, and what was found due \
-             meanwhile. Compare with the mail server's log: permit-notifier audit LEDGER. Then let them go with \
-             permit-notifier release --restored --reason TEXT, or add --cancel to end them unsent."
+            "{} {} held and may have been sent since: what was pending, and what was found due meanwhile. Compare \
+             with the mail server's log: permit-notifier audit LEDGER. Then let go what is held with \
+             permit-notifier release --restored --reason TEXT, or add --cancel to end it unsent.",
+            counted(held, "notice"),
+            which(held, "is", "are")
         );
     }
     Ok(ExitCode::SUCCESS)

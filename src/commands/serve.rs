@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     app::{App, Database, people},
-    config::Config,
+    config::{Config, listening_url},
     dispatch::{Dispatcher, Membership},
     domain::{
         alarm::{AlarmKind, AlarmSurface},
@@ -172,7 +172,7 @@ fn start_watch(
             Ok::<_, Infallible>(())
         });
     }
-    let watch = Watch::new(app.watch_rules(), membership.boot_id(), pokes);
+    let watch = Watch::new(app.watch_rules(Some(&pages)), membership.boot_id(), pokes);
     let stop = shutdown.soft().clone();
     shutdown.spawn("watch", async move {
         watch.run(stop).await;
@@ -241,11 +241,16 @@ fn start_web(
     api: Api,
     shutdown: &Shutdown,
 ) -> Result<()> {
-    let health = Arc::new(ServiceHealth { pool: app.pool.clone(), rules: app.watch_rules() });
+    let health = Arc::new(ServiceHealth { pool: app.pool.clone(), rules: app.watch_rules(None) });
     let address = listener.local_addr()?;
     let pages = Some(app.pages(api.clone(), address));
     let router = web::router(&Web { health, metrics: metrics.clone(), api: Some(api.clone()), pages });
-    eprintln!("Listening on {}", app.config.public_url(address));
+    let (here, people) = (listening_url(address), app.config.public_url(address));
+    if here == people {
+        eprintln!("Listening on {here}");
+    } else {
+        eprintln!("Listening on {here}, people reach it at {people}");
+    }
     tracing::info!(%address, "listening");
     let stop = shutdown.soft().clone();
     let served = web::serve(listener, router, web::Limits::default(), stop.clone());
@@ -273,7 +278,11 @@ impl Health for ServiceHealth {
         Box::pin(async {
             let mut connection = self.pool.acquire().await.map_err(|_| NotReady::Database)?;
             match store::migrate::is_up_to_date(&mut connection).await {
-                Ok(true) => Ok(()),
+                // After a wrong failover, or where a provider found the disk full.
+                Ok(true) => match store::connect::may_write(&mut connection).await {
+                    Ok(true) => Ok(()),
+                    _ => Err(NotReady::Database),
+                },
                 Ok(false) => Err(match store::migrate::outdated(&mut connection).await {
                     Ok(Some(_)) => NotReady::Version,
                     _ => NotReady::Migrations,
@@ -285,7 +294,9 @@ impl Health for ServiceHealth {
 
     fn refresh_metrics(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            if let Err(error) = self.count().await {
+            let counted = self.count().await;
+            metrics::set_database_up(counted.is_ok());
+            if let Err(error) = counted {
                 tracing::debug!("metrics were not counted: {error}");
             }
         })
@@ -301,9 +312,9 @@ impl ServiceHealth {
         let oldest = store::stock::oldest_pending(&mut connection, moment.now).await?;
         let age = oldest.and_then(|since| (moment.now - since).to_std().ok()).unwrap_or_default();
         metrics::set_oldest_pending(age);
-        let wrong = conditions(&self.rules, &mut connection, moment).await?;
-        for kind in AlarmKind::ALL {
-            metrics::set_alarm(kind.as_str(), wrong.iter().any(|condition| condition.kind == *kind));
+        let seen = conditions(&self.rules, &mut connection, moment).await?;
+        for kind in AlarmKind::ALL.iter().filter(|kind| !seen.unanswered.contains(kind)) {
+            metrics::set_alarm(kind.as_str(), seen.conditions.iter().any(|condition| condition.kind == *kind));
         }
         if let Some(at) = store::scans::last_completed_at(&mut connection).await? {
             metrics::scan_succeeded(at.timestamp());

@@ -2,7 +2,7 @@
 //! working folder. The process environment is only read, never changed.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::env::VarError;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -17,7 +17,9 @@ pub(super) fn read(ignored: &[&str]) -> Result<Config, ConfigErrors> {
         HashMap::new()
     });
     let faults = RefCell::new(faults);
+    let known = RefCell::new(BTreeSet::new());
     let config = Config::read(&|variable| {
+        known.borrow_mut().insert(variable.to_owned());
         if ignored.contains(&variable) {
             return None;
         }
@@ -34,13 +36,29 @@ pub(super) fn read(ignored: &[&str]) -> Result<Config, ConfigErrors> {
     });
     let mut faults = faults.into_inner();
     match config {
-        Ok(config) if faults.is_empty() => Ok(config),
+        Ok(mut config) if faults.is_empty() => {
+            let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).chain(file.into_keys());
+            config.warnings.extend(misspelt(&known.into_inner(), set));
+            Ok(config)
+        }
         Ok(_) => Err(ConfigErrors(faults)),
         Err(more) => {
             faults.extend(more.0);
             Err(ConfigErrors(faults))
         }
     }
+}
+
+/// Names that are set, are none of ours and look like one: whoever wrote them believes that they count. Other names are
+/// somebody else's.
+pub fn misspelt(known: &BTreeSet<String>, set: impl Iterator<Item = String>) -> Vec<String> {
+    let set: BTreeSet<String> = set.filter(|name| name.len() >= 6 && !known.contains(name)).collect();
+    let looks_like = |name: &String| {
+        let name = name.to_ascii_uppercase();
+        known.iter().find(|one| strsim::damerau_levenshtein(one, &name) <= 2)
+    };
+    let like: Vec<(&String, &String)> = set.iter().filter_map(|name| Some((name, looks_like(name)?))).collect();
+    like.into_iter().map(|(name, one)| format!("{name} is set and not read; did you mean {one}?")).collect()
 }
 
 /// A missing file is no fault. Messages name the last good entry and never repeat the bad line,

@@ -28,7 +28,7 @@ use url::Url;
 use crate::domain::{fingerprint::fingerprint, recipient::EmailAddress, window::SendWindow};
 use crate::scan::schedule::ScanSchedule;
 pub use alerts::Alerts;
-pub use environment::read_dotenv;
+pub use environment::{misspelt, read_dotenv};
 pub use error::{ConfigErrors, Fault};
 pub use proxies::TrustedProxies;
 use reader::Reader;
@@ -204,7 +204,7 @@ impl Config {
 
     /// Where people reach the pages: as set, else the address that is listened on.
     pub fn public_url(&self, bound: SocketAddr) -> Url {
-        self.public_url_setting.clone().unwrap_or_else(|| url_of(bound))
+        self.public_url_setting.clone().unwrap_or_else(|| listening_url(bound))
     }
 
     pub fn is_production(&self) -> bool {
@@ -299,9 +299,9 @@ fn default_sender() -> Mailbox {
         .unwrap_or_else(|error| unreachable!("the default sender is valid: {error}"))
 }
 
-/// "Every address" is one to listen on, not one to visit. The scope of an IPv6 address means
+/// Where this very process is reached. "Every address" is one to listen on, not one to visit. The scope of an IPv6 address means
 /// something on this machine only and has no place in a URL.
-fn url_of(bound: SocketAddr) -> Url {
+pub fn listening_url(bound: SocketAddr) -> Url {
     let ip = match bound.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

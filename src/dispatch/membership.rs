@@ -224,6 +224,8 @@ async fn register(connection: &mut PgConnection, member: &Member) -> Result<Life
     let renewed = uptime();
     let boot_id = Uuid::new_v4();
     let host = nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    // Several may run on one machine.
+    let host = format!("{host}, process {}", std::process::id());
     let process = NewProcess {
         boot_id,
         host,

@@ -2,6 +2,10 @@
 
 use super::words;
 
+/// What Message-IDs of mail to the operator begin with, so that whoever compares a mail server's log with what is recorded
+/// of notices knows them apart.
+pub const OPERATOR_MAIL: &str = "operator.";
+
 words! {
     /// What is wrong.
     "alarm" AlarmKind {
@@ -29,7 +33,7 @@ words! {
         LateResult = "late_result",
         /// A session of the database has kept a transaction open for long.
         DatabaseHeld = "database_held",
-        /// Mails were kept as files and could still be sent.
+        /// Mails were kept as files, or back by the guard of a trial, and could still be sent.
         FilesOnly = "files_only",
     }
 }
@@ -70,7 +74,7 @@ impl AlarmKind {
             Self::MemoryWentBack => "The database is not the one that was",
             Self::LateResult => "A mail arrived after all",
             Self::DatabaseHeld => "The database is held up",
-            Self::FilesOnly => "Mail is only kept as files",
+            Self::FilesOnly => "Mail was not really sent",
         }
     }
 
@@ -100,7 +104,10 @@ impl AlarmKind {
             }
             Self::LateResult => "The holder may have got two mails; look at the notice and tell whoever asks.",
             Self::DatabaseHeld => "Find whose session it is (pg_stat_activity) and end it: pg_terminate_backend.",
-            Self::FilesOnly => "Set SMTP_URL; then send those that still matter once more, from the notice's page.",
+            Self::FilesOnly => {
+                "Set SMTP_URL; then send those that still matter once more, from the notice's page; what a trial kept back \
+                 is tried again on the page Problems."
+            }
         }
     }
 }

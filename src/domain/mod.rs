@@ -16,6 +16,7 @@ pub mod permit;
 pub mod phase;
 pub mod recipient;
 pub mod role;
+pub mod saying;
 pub mod schedule;
 pub mod scope;
 pub mod text;

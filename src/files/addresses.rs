@@ -11,8 +11,8 @@ use crate::domain::text::one_line;
 pub(super) struct Addresses {
     /// Usable addresses in order, each once, with the name that stood before it.
     pub good: Vec<(String, EmailAddress)>,
-    /// What looks like an address and is none.
-    pub bad: Vec<(String, EmailAddressError)>,
+    /// Why what is written there is no address; of several the first.
+    pub bad: Option<EmailAddressError>,
     /// A usable address had to be cleaned.
     pub cleaned: bool,
     /// Keys of the usable ones.
@@ -65,7 +65,7 @@ impl Addresses {
                     self.good.push((name.to_owned(), parsed));
                 }
             }
-            Err(error) => self.bad.push((written.to_owned(), error)),
+            Err(error) => self.bad = self.bad.take().or(Some(error)),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! An import from the file to the commit: read and stage, then apply in one transaction, and report.
 
+use chrono_tz::Tz;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::feed::{Part, Stopped, read_into};
 use super::fields::Field;
 use super::remarks::{Reason, Remark};
-use super::{ImportOptions, ImportReport, Input, ReadError, Reading};
+use super::{ImportOptions, ImportReport, Input, ReadError, Reading, contradictions, held};
 use crate::domain::window::SendWindow;
 use crate::store::changes::ChangeRules;
 use crate::store::clock::database_now;
@@ -18,8 +19,10 @@ use crate::telemetry::metrics;
 /// How an import is applied.
 #[derive(Debug, Clone, Copy)]
 pub struct ImportRules<'r> {
-    /// Business time, and the day of the import.
+    /// Business time, and the day of the import, at its start.
     pub moment: Moment,
+    /// The office's zone, in which it may be another day by the time that the rows are applied.
+    pub zone: Tz,
     /// When mail may go.
     pub window: Option<&'r SendWindow>,
     /// More pending notices than this are held, all of the import; 0 for no limit.
@@ -141,16 +144,24 @@ pub async fn import(
             Part::Rejected(rows) => staging::insert_rejected(&mut connection, id, &rows).await?,
         }
     }
-    let reading = match reader.await {
-        Ok(Ok(reading)) => reading,
+    let (mut reading, source) = match reader.await {
+        Ok(Ok(read)) => read,
         Ok(Err(stopped)) => {
             let _ = staging::remove(&mut connection, id).await;
             return Err(refusal(Some(stopped)));
         }
         Err(_) => return Err(ImportError::Broken),
     };
-    let mut import = Import { url, name, layout, id, began, options, rules };
-    let report = import.apply(&mut connection, reading, &mut progress).await;
+    let held = if options.keep_good_rows() && reading.rejected > 0 {
+        held::hold_back(&mut connection, id, &mut reading, source).await
+    } else {
+        Ok(())
+    };
+    let import = Import { url, name, layout, id, began, options, rules };
+    let report = match held {
+        Ok(()) => import.apply(&mut connection, reading, &mut progress).await,
+        Err(error) => Err(error),
+    };
     // After a failure the connection may be gone; the next import removes what this leaves.
     let _ = staging::remove(&mut connection, id).await;
     report
@@ -177,14 +188,14 @@ struct Import<'i> {
 
 impl Import<'_> {
     async fn apply(
-        &mut self,
+        &self,
         connection: &mut PgConnection,
         reading: Reading,
         progress: &mut impl FnMut(Progress),
     ) -> Result<ImportReport, ImportError> {
         let given = given(&reading);
-        let number_column = column_of(&reading, Field::PermitNumber);
-        let nameless = reading.nameless;
+        let number_column = reading.column_of(Field::PermitNumber);
+        let (nameless, rows) = (reading.nameless, reading.rows - reading.rejected);
         let wanted =
             if self.options.keep_good_rows() { reading.rejected < reading.rows } else { reading.rejected == 0 };
         let mut report = ImportReport::of(reading, self.rules.dry_run);
@@ -204,20 +215,17 @@ impl Import<'_> {
         let job = Job {
             id: self.id,
             file: self.file(),
+            rows,
+            at: self.rules.moment.now,
             began: self.began,
+            zone: self.rules.zone,
             given: &given,
             catch_up: self.rules.catch_up,
             complete: self.rules.complete,
             dry_run: self.rules.dry_run,
             rules: &changes,
         };
-        if self.rules.complete && nameless > 0 {
-            let detail = format!(
-                "{nameless} rejected rows have no permit number that could be kept, so permits that are said to be \
-                 missing may be theirs"
-            );
-            report.warnings.push(Remark { row: None, column: None, value: None, code: Reason::MissingUnsure, detail });
-        }
+        report.warnings.extend(nameless_remarks(nameless, self.rules.complete));
         let full = |applied: &Applied| self.report(report.clone(), applied, number_column.as_deref());
         let json = |applied: &Applied| serde_json::to_value(full(applied)).unwrap_or_default();
         let waits = |waits| {
@@ -270,6 +278,7 @@ impl Import<'_> {
             code: Reason::ArchivedPermit,
             detail: "the permit is archived and was left as it is; restore it to change it".to_owned(),
         }));
+        report.warnings.extend(contradictions::remarks(&applied.contradictions, number_column));
         let unlisted = applied.permits.archived - applied.archived.len() as u64;
         if unlisted > 0 {
             let detail = format!("{unlisted} further archived permits were left as they are");
@@ -301,6 +310,18 @@ fn given(reading: &Reading) -> Vec<String> {
     fields.chain(contacts.then(|| "contacts".to_owned())).collect()
 }
 
-fn column_of(reading: &Reading, field: Field) -> Option<String> {
-    reading.mapped.iter().find(|mapped| mapped.field == field).and_then(|mapped| mapped.columns.first().cloned())
+/// What is to be said of rejected rows of which nobody knows the permit, when the others are applied.
+fn nameless_remarks(rows: u64, complete: bool) -> Vec<Remark> {
+    if rows == 0 {
+        return Vec::new();
+    }
+    let without = format!(
+        "{rows} rejected rows have no permit number that can be read, so they hold back no other rows of their permits: \
+         what was imported of these may be out of date"
+    );
+    let unsure = format!(
+        "{rows} rejected rows have no permit number that can be read, so permits that are said to be missing may be theirs"
+    );
+    let remarks = [Remark::whole(Reason::RowsWithoutNumber, without), Remark::whole(Reason::MissingUnsure, unsure)];
+    remarks.into_iter().take(if complete { 2 } else { 1 }).collect()
 }

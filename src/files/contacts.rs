@@ -9,7 +9,7 @@ use crate::domain::text;
 use crate::store::lists::permits::ContactRow;
 
 /// Most contacts of a permit, as everywhere.
-const CONTACTS_MAX: usize = 20;
+pub(super) const CONTACTS_MAX: usize = 20;
 
 /// One contact in a cell.
 #[derive(Debug, Serialize, Deserialize)]
@@ -61,5 +61,5 @@ fn contact(listed: Listed) -> Result<Contact, String> {
         return Err(format!("{tag:?} is no language tag, such as en or pt-BR"));
     }
     let role = some(text::one_line(&listed.role)).unwrap_or_else(|| CONTACT.to_owned());
-    Ok(Contact { name, email, role, language: listed.language })
+    Ok(Contact { name, email, role, language: listed.language, from_holder: false })
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::fields::Field;
 use super::reading::{COLUMNS_MAX, ROW_BYTES_MAX, SheetSeen};
 use super::remarks::shorten;
+use crate::domain::saying::which;
 use crate::domain::text::one_line;
 
 /// A file that is refused as a whole, by name.
@@ -62,11 +63,8 @@ pub enum FileFault {
     /// A workbook that claims more than anybody's permits need.
     #[error("the workbook {0}; save the sheet with the permits as csv and import that")]
     TooBig(&'static str),
-    /// Several sheets, and none was named.
-    #[error(
-        "several sheets have something in them, or the only one is hidden; say with --sheet NAME which is to be read; the sheets are {}",
-        list(names)
-    )]
+    /// Several sheets or a hidden one, and none was named.
+    #[error("{}; the sheets are {}", which_sheet(sheets), list(names))]
     SheetNeeded {
         /// The sheets.
         sheets: Vec<SheetSeen>,
@@ -74,7 +72,7 @@ pub enum FileFault {
         names: Vec<String>,
     },
     /// A sheet that the workbook lacks.
-    #[error("the file has no sheet {sheet:?}, which --sheet names; its sheets are {}", list(sheets))]
+    #[error("the file has no sheet {sheet:?}; its sheets are {}", list(sheets))]
     NoSuchSheet {
         /// The sheet as it was named.
         sheet: String,
@@ -108,7 +106,7 @@ pub enum FileFault {
         row: u64,
     },
     /// A `--map` that names a column the file lacks.
-    #[error("the file has no column {column:?}{}; its columns are {}", wanted(*field, saved.as_deref()), list(columns))]
+    #[error("the file has no column {column:?}{}; its columns are {}", wanted(*field, saved.as_deref()), quoted(columns))]
     NoSuchColumn {
         /// The field that should come from it.
         field: Field,
@@ -137,7 +135,7 @@ pub enum FileFault {
         "no column was recognised for {}; name it with --map FIELD=COLUMN{}; the file's columns are {}",
         words(fields),
         type_hint(fields),
-        list(columns)
+        quoted(columns)
     )]
     MissingFields {
         /// The fields.
@@ -154,7 +152,7 @@ pub enum FileFault {
         formats: [&'static str; 2],
     },
     /// A column in which some dates can only be read one way and some only the other.
-    #[error("the dates in {column:?} are mixed: {} fit only {}, {} fit only {}; make them alike, or say with --date-format which is right", counts[0], formats[0], counts[1], formats[1])]
+    #[error("the dates in {column:?} are mixed: {}, {}; make them alike, or say with --date-format which is right", fit_only(counts[0], formats[0]), fit_only(counts[1], formats[1]))]
     MixedDates {
         /// The header.
         column: String,
@@ -202,9 +200,19 @@ impl FileFault {
     }
 }
 
+/// Why no sheet is taken unasked. Those that stand open are several; or all in which something stands are hidden.
+fn which_sheet(sheets: &[SheetSeen]) -> &'static str {
+    match sheets.iter().filter(|sheet| !sheet.empty).collect::<Vec<_>>()[..] {
+        [only] if only.hidden => {
+            "the only sheet with something in it is hidden; say with --sheet NAME that it is to be read"
+        }
+        _ => "several sheets have something in them; say with --sheet NAME which is to be read",
+    }
+}
+
 fn wanted(field: Field, saved: Option<&str>) -> String {
     match saved {
-        None => format!(" for --map {field}"),
+        None => format!(" for {field}"),
         Some(name) => {
             format!(", from which the saved mapping {name:?} reads {field}; choose another with --map {field}=COLUMN")
         }
@@ -217,6 +225,10 @@ fn placed(places: &[usize], names: &[String]) -> String {
     list(&places.iter().zip(names).map(one).collect::<Vec<_>>())
 }
 
+fn fit_only(count: u64, format: &str) -> String {
+    format!("{count} {} only {format}", which(count, "fits", "fit"))
+}
+
 fn words(fields: &[Field]) -> String {
     fields.iter().map(|field| field.as_str()).collect::<Vec<_>>().join(", ")
 }
@@ -225,11 +237,21 @@ fn type_hint(fields: &[Field]) -> &'static str {
     if fields.contains(&Field::PermitType) { ", or give all rows one type with --permit-type TYPE" } else { "" }
 }
 
-/// Column names for a sentence; a file may have a thousand of them, a sentence may not.
-pub(super) fn list(columns: &[impl AsRef<str>]) -> String {
+/// Column names for a sentence, each in quotes.
+pub(super) fn quoted(columns: &[impl AsRef<str>]) -> String {
+    some_of(columns, |column| format!("{:?}", shorten(column)))
+}
+
+/// Names for a sentence.
+fn list(names: &[impl AsRef<str>]) -> String {
+    some_of(names, shorten)
+}
+
+/// A file may have a thousand columns, a sentence may not.
+fn some_of(names: &[impl AsRef<str>], show: impl Fn(&str) -> String) -> String {
     const NAMED: usize = 60;
-    let named = columns.iter().take(NAMED).map(|column| shorten(column.as_ref())).collect::<Vec<_>>().join(", ");
-    match columns.len().saturating_sub(NAMED) {
+    let named = names.iter().take(NAMED).map(|name| show(name.as_ref())).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED) {
         0 => named,
         more => format!("{named} and {more} more"),
     }

@@ -3,6 +3,7 @@
 use tokio::sync::mpsc::{self, error::SendError};
 
 use super::checks::Checked;
+use super::held::Again;
 use super::term::{Contact, TermRow};
 use super::{ImportOptions, Input, ReadError, Reading};
 use crate::store::imports::FileLayout;
@@ -53,15 +54,21 @@ struct Batches<'b> {
     text: usize,
 }
 
-/// Reads the whole file, blocking; at most two batches wait in `parts`.
-pub(super) fn read_into(file: Input, options: &ImportOptions, parts: &mpsc::Sender<Part>) -> Result<Reading, Stopped> {
+/// Reads the whole file, blocking; at most two batches wait in `parts`. Gives the file back, so that rows can be looked
+/// up in it.
+pub(super) fn read_into(
+    file: Input,
+    options: &ImportOptions,
+    parts: &mpsc::Sender<Part>,
+) -> Result<(Reading, Again), Stopped> {
     // Somebody who does not listen any more is met below.
-    let prepared = file.prepare(options, &mut |done, total| drop(parts.blocking_send(Part::Looked { done, total })))?;
+    let told = &mut |done, total| drop(parts.blocking_send(Part::Looked { done, total }));
+    let mut prepared = file.prepare(options, told)?;
     parts.blocking_send(Part::Opened { total: prepared.rows(), layout: prepared.layout() })?;
     let mut batches = Batches { parts, good: Vec::new(), rejected: Vec::new(), text: 0 };
     let reading = prepared.each_checked::<Stopped>(|row| batches.take(row))?;
     batches.hand_over()?;
-    Ok(reading)
+    Ok((reading, prepared.again()))
 }
 
 impl Batches<'_> {
@@ -73,9 +80,10 @@ impl Batches<'_> {
             }
             Checked::Rejected(row) => {
                 self.text += row.errors.len() + row.cells.iter().map(String::len).sum::<usize>();
-                self.rejected.push(row);
+                if row.kept || row.number_key.is_some() {
+                    self.rejected.push(row);
+                }
             }
-            Checked::LeftOut => {}
         }
         if self.good.len() + self.rejected.len() >= ROWS || self.text >= TEXT {
             self.hand_over()?;
@@ -110,8 +118,10 @@ fn staged(term: TermRow) -> StagedRow {
         status: term.status_given.then_some(term.status),
         holder_name: term.holder_name,
         holder_email: term.holder_email,
+        holder_unusable: term.holder_unusable,
         holder_language: term.holder_language,
         contacts: term.contacts.into_iter().map(contact).collect(),
+        contacts_unusable: term.contacts_unusable,
         site_address: term.site_address,
         description: term.description,
         issued_on: term.issued_on,
@@ -122,6 +132,6 @@ fn staged(term: TermRow) -> StagedRow {
 }
 
 fn contact(contact: Contact) -> StagedContact {
-    let Contact { name, email, role, language } = contact;
-    StagedContact { name, email, role, language }
+    let Contact { name, email, role, language, from_holder } = contact;
+    StagedContact { name, email, role, language, from_holder }
 }

@@ -50,24 +50,27 @@ impl Field {
         let names = match self {
             Self::PermitNumber => {
                 "permitnum permitno permitnr permit licensenumber licencenumber licensenum licenseno \
-                 licenceno license licence recordnumber recordnum casenumber certificatenumber number no"
+                 licenceno licno licnum licnumber license licence lic recordnumber recordnum \
+                 casenumber certificatenumber number no"
             }
             Self::PermitType => {
                 "permittypename permittypedesc licensedescription licencedescription licensetype licencetype \
-                 recordtype permittypemapped permitcategory type category"
+                 lictype recordtype permittypemapped permitcategory type category"
             }
             Self::Status => {
-                "permitstatus statuscurrent currentstatus licensestatus licencestatus recordstatus \
+                "permitstatus statuscurrent currentstatus licensestatus licencestatus licstatus recordstatus \
                  statuscurrentmapped"
             }
             Self::HolderName => {
                 "holder permitholder permitholdername legalname licensee licenseename permittee permitteename \
                  licenseholder licenceholder applicantname applicant ownername owner businessname companyname \
-                 company name contractorcompanyname contractorfullname"
+                 company name customername customerfullname customer clientname client contractorcompanyname \
+                 contractorfullname"
             }
             Self::HolderEmail => {
                 "holderemailaddress permitholderemail licenseeemail permitteeemail applicantemail owneremail \
-                 businessemail emailaddress email emails mail contactemail contactemailaddress \
+                 businessemail customeremail customeremailaddress clientemail emailaddress email emails mail \
+                 contactemail contactemailaddress \
                  contractoremail"
             }
             Self::HolderLanguage => "language preferredlanguage lang",
@@ -76,14 +79,15 @@ impl Field {
                  locationaddress propertyaddress projectaddress location"
             }
             Self::Description => "permitdescription workdescription projectdescription scopeofwork",
-            Self::IssuedOn => "issueddate dateissued issuedate issueon dateofissue issued",
+            Self::IssuedOn => "issueddate dateissued issuedate issuedt issueon dateofissue issued",
             Self::EffectiveOn => {
                 "licensetermstartdate licencetermstartdate termstartdate effectivedate dateeffective \
                  effectivefrom startdate termstart validfrom effective"
             }
             Self::ExpiresOn => {
                 "expiresdate licensetermexpirationdate licencetermexpirationdate termexpirationdate \
-                 expirationdate expirydate dateexpires dateofexpiry expireson expiration expiry expires \
+                 expirationdate expirydate expiredate expdate expirationdt expirydt expdt dateexpires dateofexpiry \
+                 expireson expiration expiry expires expire exp \
                  validuntil validto validthrough termend enddate"
             }
             Self::ExternalId => "externalreference foreignid sourceid",

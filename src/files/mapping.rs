@@ -1,13 +1,14 @@
 //! Which column carries which field: by the names of the contract, by usual names, by those of BLDS and of
 //! licence registers; case, spaces, underscores and punctuation do not matter. `--map` overrides.
 
-use super::fault::{FileFault, list};
+use super::fault::{FileFault, quoted};
 use super::fields::{AFTER_STREET, Field};
 use super::formula::unguard;
 use super::options::ImportOptions;
 use super::reading::Row;
 use super::remarks::{Reason, Remark};
 use super::values::squash;
+use crate::domain::saying::noun;
 
 /// Columns by which our own export is known. No file can set them; not worth a warning when they come back to us.
 const OUR_OWN: [&str; 6] = ["id", "phase", "version", "createdat", "updatedat", "archivedat"];
@@ -215,7 +216,7 @@ impl Mapping {
             column: None,
             value: None,
             code: Reason::UnusedColumns,
-            detail: format!("nothing is read from the columns {}", list(&names)),
+            detail: format!("nothing is read from the {} {}", noun(names.len(), "column"), quoted(&names)),
         })
     }
 }

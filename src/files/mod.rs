@@ -15,12 +15,14 @@ mod addresses;
 mod apply;
 mod checks;
 mod contacts;
+mod contradictions;
 mod dates;
 pub mod export;
 mod fault;
 mod feed;
 mod fields;
 mod formula;
+mod held;
 pub mod ledger;
 pub mod look;
 mod mapping;
@@ -68,7 +70,7 @@ pub struct Reading {
     pub rejected: u64,
     /// For each reason, how many rows it rejected; a row with two reasons counts under both.
     pub rejected_by_reason: std::collections::BTreeMap<Reason, u64>,
-    /// Rejected rows of which no permit number is kept, so that nobody knows which permits they are about.
+    /// Rejected rows without a permit number that can be read, so that nobody knows which permits they are about.
     pub nameless: u64,
     /// What was guessed about the file.
     pub guessed: Guessed,
@@ -83,6 +85,13 @@ pub struct Reading {
     pub errors: Vec<Remark>,
     /// The first [`REMARKS_KEPT`] warnings: those about the whole file first, then by row.
     pub warnings: Vec<Remark>,
+}
+
+impl Reading {
+    /// The header of the first column from which the field came.
+    fn column_of(&self, field: Field) -> Option<String> {
+        self.mapped.iter().find(|mapped| mapped.field == field).and_then(|mapped| mapped.columns.first().cloned())
+    }
 }
 
 /// A file that was read once in full: it is text, its columns are known, and so are its date formats.
@@ -184,6 +193,12 @@ impl Prepared<'_> {
         self.rows
     }
 
+    /// The file, to look rows up in it.
+    fn again(self) -> held::Again {
+        let Self { source, mapping, dates, .. } = self;
+        held::Again { source, mapping, dates }
+    }
+
     /// How the file is laid out, and its rejected rows are written: those of sheets with commas.
     fn layout(&self) -> FileLayout {
         let delimiter = self.source.delimiter().unwrap_or(Delimiter::Comma);
@@ -194,13 +209,13 @@ impl Prepared<'_> {
 
     /// Checks every row and hands the good ones to `each`, in the order of the file. An error of `each` ends the
     /// reading; so does a file that was changed since it was prepared.
-    pub fn each<E: From<ReadError>>(self, mut each: impl FnMut(TermRow) -> Result<(), E>) -> Result<Reading, E> {
+    pub fn each<E: From<ReadError>>(mut self, mut each: impl FnMut(TermRow) -> Result<(), E>) -> Result<Reading, E> {
         self.each_checked(|row| if let Checked::Good(term) = row { each(*term) } else { Ok(()) })
     }
 
     /// The same with the rejected rows among them.
     fn each_checked<E: From<ReadError>>(
-        mut self,
+        &mut self,
         mut each: impl FnMut(Checked) -> Result<(), E>,
     ) -> Result<Reading, E> {
         let file = self.source.path().to_owned();

@@ -69,8 +69,6 @@ impl Columns<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     rows: u64,
-    /// Those of them whose permit number is known.
-    named: u64,
     text: usize,
 }
 
@@ -80,33 +78,33 @@ impl Kept {
         self.rows
     }
 
-    /// How many rows were kept whose permit number is known.
-    pub fn named(&self) -> u64 {
-        self.named
-    }
-
-    /// The row with its faults in words, and its permit number if it has one, if there is room for it.
+    /// The row with its faults in words, and its permit number if it has one; without its cells if there is no room.
     pub fn take(
         &mut self,
         row: &Row<'_>,
         columns: &Columns<'_>,
         number_key: Option<String>,
         faults: &[Remark],
-    ) -> Option<RejectedRow> {
-        if self.rows == REJECTED_KEPT {
-            return None;
-        }
+    ) -> RejectedRow {
+        let file_row = row.number;
         let words: Vec<String> = faults.iter().map(without_row).collect();
         let errors = words.join("; ");
         let text = errors.len() + row.cells().map(str::len).sum::<usize>();
-        if self.text + text > TEXT_MAX {
-            return None;
+        if self.rows == REJECTED_KEPT || self.text + text > TEXT_MAX {
+            return RejectedRow { file_row, number_key, kept: false, cells: Vec::new(), errors: String::new() };
         }
         self.rows += 1;
-        self.named += u64::from(number_key.is_some());
         self.text += text;
-        Some(RejectedRow { file_row: row.number, number_key, cells: columns.kept_cells(row), errors })
+        RejectedRow { file_row, number_key, kept: true, cells: columns.kept_cells(row), errors }
     }
+}
+
+/// Of rejected rows that are not kept. Without them the file of errors may not have all rows of a permit.
+pub(super) fn not_kept_words(rows: u64) -> String {
+    format!(
+        "{rows} further rejected rows are counted and not kept for the file of errors; correct them in the file itself, \
+         and import that"
+    )
 }
 
 /// The fault stands beside its row.

@@ -27,6 +27,8 @@ words! {
         InvalidPermitNumber = "invalid_permit_number",
         /// Not a name that a permit type can have.
         InvalidPermitType = "invalid_permit_type",
+        /// Nothing is wrong with the row, but with another one of the same permit.
+        AnotherRowWrong = "another_row_wrong",
         /// A status word that is not mapped.
         UnknownStatus = "unknown_status",
         /// Not a date, or a day that does not exist.
@@ -41,7 +43,7 @@ words! {
         MalformedAddress = "malformed_address",
         /// Not a language tag.
         InvalidLanguage = "invalid_language",
-        /// Not a list of contacts as our own export writes it.
+        /// Not a list of contacts as our own export writes it, or more than a permit can have.
         InvalidContacts = "invalid_contacts",
         /// A cell of a spreadsheet that failed to calculate, such as `#N/A`.
         ErrorValue = "error_value",
@@ -59,7 +61,7 @@ words! {
         Formulas = "formulas",
         /// Calculated cells whose value the file does not have: a warning.
         FormulasWithoutValue = "formulas_without_value",
-        /// Numbers that lost digits when they were typed in: a warning.
+        /// Numbers that a spreadsheet changed when they were typed in: a warning.
         DigitsLost = "digits_lost",
         /// Cells in columns that have no name: a warning.
         BesideTable = "beside_table",
@@ -75,6 +77,10 @@ words! {
         StatusTakenAsActive = "status_taken_as_active",
         /// The permit is archived, so nothing was changed: a warning.
         ArchivedPermit = "archived_permit",
+        /// Rows of one permit number that contradict each other: a warning.
+        ContradictoryRows = "contradictory_rows",
+        /// Rejected rows without a permit number, of which good rows were applied: a warning.
+        RowsWithoutNumber = "rows_without_number",
         /// Rejected rows without a number, in a file that calls itself complete: a warning.
         MissingUnsure = "missing_unsure",
         /// More remarks than are listed: a warning.

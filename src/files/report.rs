@@ -6,10 +6,12 @@ use chrono::NaiveDate;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::fault::quoted;
 use super::probe::Delimiter;
 use super::reading::FileFormat;
 use super::remarks::{Reason, Remark};
 use super::{MappedColumn, Reading};
+use crate::domain::saying::{counted, noun, which};
 use crate::store::imports::{Applied, DAYS_AHEAD, Foreseen, MISSING_LISTED, Missing};
 
 /// How many errors, and how many warnings, the text lists; the JSON lists all that were kept.
@@ -110,6 +112,11 @@ pub struct ImportReport {
     pub skipped_by_reason: BTreeMap<&'static str, u64>,
     /// Terms recorded that are not the current ones of their permits.
     pub history_terms: u64,
+    /// Rows that made nothing: what they say of a term is known, or another row of the file says it. Of a file that was
+    /// applied, `rows` are these, `rejected`, `history_terms`, and one for each permit.
+    pub repeated: u64,
+    /// Permit numbers whose rows contradict each other; a warning names them.
+    pub contradictory_numbers: u64,
     /// Rows with at least one error.
     pub rejected: u64,
     /// For each reason, how many rows it rejected; a row with two reasons counts under both.
@@ -126,7 +133,9 @@ pub struct ImportReport {
     pub types_created: u64,
     /// Notices made pending or held because of this file.
     pub notices_claimed: u64,
-    /// Only of a dry run that got as far: the mail of the next 30 days because of this file.
+    /// The part of them that is held until somebody releases or cancels it.
+    pub notices_held: u64,
+    /// Only of a dry run that got as far: the mail of the next 30 days because of this file, without what is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub would_mail: Option<WouldMail>,
     /// Only of a file that calls itself complete and got as far: what it does not name.
@@ -153,6 +162,8 @@ impl ImportReport {
             skipped: 0,
             skipped_by_reason: BTreeMap::new(),
             history_terms: 0,
+            repeated: 0,
+            contradictory_numbers: 0,
             rejected: reading.rejected,
             rejected_by_reason: reading.rejected_by_reason,
             addresses_cleaned: reading.addresses_cleaned,
@@ -161,11 +172,17 @@ impl ImportReport {
             mapped: reading.mapped,
             types_created: 0,
             notices_claimed: 0,
+            notices_held: 0,
             would_mail: None,
             missing: None,
             errors: reading.errors,
             warnings: reading.warnings,
         }
+    }
+
+    /// Whether the rows that are right were applied, or in a dry run would be.
+    pub fn was_applied(&self) -> bool {
+        self.committed || self.would_mail.is_some()
     }
 
     /// Adds what was done in the database.
@@ -178,8 +195,11 @@ impl ImportReport {
         self.skipped_by_reason = skipped.into_iter().filter(|(_, permits)| *permits > 0).collect();
         self.skipped = self.skipped_by_reason.values().sum();
         self.history_terms = applied.history_terms;
+        self.repeated = applied.repeated;
+        self.contradictory_numbers = applied.contradictions.count;
         self.types_created = applied.types_created;
         self.notices_claimed = applied.notices_claimed;
+        self.notices_held = applied.held;
         self.would_mail = applied.would_mail.clone().map(WouldMail::of);
         self.missing = applied.missing.clone().map(MissingPermits::of);
     }
@@ -189,9 +209,10 @@ impl std::fmt::Display for ImportReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Guessed { date_format, header_row, .. } = &self.guessed;
         let from = self.guessed.place();
-        writeln!(f, "{} rows read {from}, dates as {date_format}, header in row {header_row}.", self.rows)?;
+        let rows = counted(self.rows, "row");
+        writeln!(f, "{rows} read {from}, dates as {date_format}, header in row {header_row}.")?;
         for MappedColumn { field, columns } in &self.mapped {
-            writeln!(f, "{field} is read from {}.", columns.join(", "))?;
+            writeln!(f, "{field} is read from {}.", quoted(columns))?;
         }
         let end = match (self.committed, self.dry_run) {
             (true, _) => "Committed.",
@@ -200,33 +221,46 @@ impl std::fmt::Display for ImportReport {
         };
         writeln!(f, "{end}")?;
         let counts = [
-            ("permits created", self.permits_created),
-            ("permits renewed", self.permits_renewed),
-            ("permits updated", self.permits_updated),
-            ("permits unchanged", self.unchanged),
-            ("of them skipped whatever the file says", self.skipped),
-            ("terms kept as history", self.history_terms),
-            ("permit types created", self.types_created),
-            ("notices claimed", self.notices_claimed),
-            ("addresses cleaned", self.addresses_cleaned),
-            ("rows without an address", self.addresses_missing),
-            ("rows rejected", self.rejected),
+            ("permit", "created", self.permits_created),
+            ("permit", "renewed", self.permits_renewed),
+            ("permit", "updated", self.permits_updated),
+            ("permit", "left unchanged", self.unchanged),
+            ("term", "kept as history", self.history_terms),
+            ("row", "that repeated what is known", self.repeated),
+            ("permit number", "with rows that contradict each other", self.contradictory_numbers),
+            ("permit type", "created", self.types_created),
+            ("notice", "claimed", self.notices_claimed),
+            ("notice", "held until somebody has looked", self.notices_held),
+            ("address", "cleaned", self.addresses_cleaned),
+            ("row", "without an address", self.addresses_missing),
+            ("row", "rejected", self.rejected),
         ];
-        for (what, count) in counts {
-            writeln!(f, "{count:>9} {what}")?;
+        for (one, what, count) in counts {
+            writeln!(f, "{count:>9} {} {what}", noun(count, one))?;
+            if one == "permit" && what == "left unchanged" {
+                for (reason, permits) in &self.skipped_by_reason {
+                    writeln!(f, "{permits:>11} although the file says something else: {reason}")?;
+                }
+            }
         }
         for (reason, rows) in &self.rejected_by_reason {
             writeln!(f, "{rows:>11} {reason}")?;
         }
-        for (reason, permits) in &self.skipped_by_reason {
-            writeln!(f, "{permits:>11} skipped: {reason}")?;
+        if self.types_created > 0 {
+            let kinds = counted(self.types_created, "new permit type");
+            writeln!(f, "{kinds} without renewal link and contact: say them on the page Permit types.")?;
         }
         if let Some(mail) = &self.would_mail {
-            writeln!(f, "{:>9} messages in the next {DAYS_AHEAD} days because of this file", mail.messages)?;
-            for (day, messages) in &mail.by_day {
-                writeln!(f, "{messages:>11} from {day}")?;
+            let messages = noun(mail.messages, "message");
+            writeln!(f, "{:>9} {messages} in the next {DAYS_AHEAD} days because of this file", mail.messages)?;
+            if self.notices_held > 0 {
+                writeln!(f, "{:>11} without those of the notices held", "")?;
             }
-            writeln!(f, "{:>9} messages that would go without it and do not", mail.no_longer)?;
+            for (day, messages) in &mail.by_day {
+                writeln!(f, "{messages:>11} on {day}")?;
+            }
+            let (messages, go) = (noun(mail.no_longer, "message"), which(mail.no_longer, "does", "do"));
+            writeln!(f, "{:>9} {messages} that would go without it and {go} not", mail.no_longer)?;
         }
         if let Some(missing) = &self.missing {
             tell_missing(f, missing)?;
@@ -238,7 +272,10 @@ impl std::fmt::Display for ImportReport {
 
 fn tell_missing(f: &mut std::fmt::Formatter<'_>, missing: &MissingPermits) -> std::fmt::Result {
     let MissingPermits { count, expired, numbers } = missing;
-    writeln!(f, "{count:>9} permits are missing from this file, which calls itself complete; {expired} have expired")?;
+    let (permits, are) = (noun(count, "permit"), which(count, "is", "are"));
+    let have = which(expired, "has", "have");
+    let complete = "missing from this file, which calls itself complete";
+    writeln!(f, "{count:>9} {permits} {are} {complete}; {expired} {have} expired")?;
     for number in numbers.iter().take(LISTED) {
         writeln!(f, "  {number}")?;
     }

@@ -28,8 +28,12 @@ pub struct TermRow {
     pub holder_name: String,
     /// Where to write to the holder.
     pub holder_email: Option<EmailAddress>,
+    /// Whether its cell has an address that is none; good rows alone that were asked for have such.
+    pub holder_unusable: bool,
     /// Further addresses of the holder's cell, then the contact of the contact columns; no address twice.
     pub contacts: Vec<Contact>,
+    /// Whether the contact columns have an address that is none.
+    pub contacts_unusable: bool,
     /// BCP 47 tag.
     pub holder_language: Option<String>,
     /// In one line.
@@ -67,6 +71,8 @@ pub struct Contact {
     pub role: String,
     /// BCP 47 tag; only our own export gives one.
     pub language: Option<String>,
+    /// Whether it is a further address of the holder's cell.
+    pub from_holder: bool,
 }
 
 /// The role of a contact for whom the file names none.

@@ -50,6 +50,19 @@ pub(super) fn is_no_value(cell: &str) -> bool {
     cell.len() <= 24 && !cell.contains('@') && NO_VALUE.contains(&squash(cell).as_str())
 }
 
+/// Whether a cell says that there is no name or number: as [`is_no_value`], but that these may be No or X.
+pub(super) fn is_no_name(cell: &str) -> bool {
+    is_no_value(cell) && !matches!(squash(cell).as_str(), "no" | "x" | "xx" | "xxx")
+}
+
+/// Whether a spreadsheet has shortened a long number, as in `2.02301E+11`: what it was cannot be told any more.
+pub(super) fn is_shortened(cell: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let Some((number, exponent)) = cell.trim().split_once(['E', 'e']) else { return false };
+    let (whole, fraction) = number.split_once(['.', ',']).unwrap_or((number, "0"));
+    digits(whole) && digits(fraction) && exponent.strip_prefix('+').is_some_and(digits)
+}
+
 /// Whether a cell says that a formula failed, as Excel or LibreOffice writes it.
 pub(super) fn is_error_value(cell: &str) -> bool {
     let cell = cell.trim();

@@ -19,7 +19,7 @@ use super::{
     text,
     wording::{self, LANGUAGE, NoticeMail},
 };
-use crate::domain::{notice::NoticeKey, recipient::EmailAddress, text::hex};
+use crate::domain::{alarm::OPERATOR_MAIL, notice::NoticeKey, recipient::EmailAddress, text::hex};
 
 /// Longest line of a message, in bytes without its CRLF (RFC 5322, 2.1.1).
 const LINE_MAX: usize = 998;
@@ -128,7 +128,7 @@ pub fn compose_plain(
     (subject, text): (&str, &str),
     now: DateTime<Utc>,
 ) -> Result<Composed, ComposeError> {
-    let message_id = format!("<{}@{}>", hex(&Sha256::digest(seed)[..16]), office.domain());
+    let message_id = format!("<{OPERATOR_MAIL}{}@{}>", hex(&Sha256::digest(seed)[..16]), office.domain());
     let subject = match &office.subject_tag {
         Some(tag) => format!("[{tag}] {subject}"),
         None => subject.to_owned(),

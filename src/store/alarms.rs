@@ -66,20 +66,19 @@ pub async fn try_lock_alarms(connection: &mut PgConnection) -> Result<bool> {
 
 /// Who raises alarms, when, and how often at most for missing runs.
 #[derive(Debug, Clone, Copy)]
-pub struct Raising<'r> {
+pub struct Raising {
     pub now: DateTime<Utc>,
     pub boot_id: Uuid,
-    /// Where its messages go.
-    pub surfaces: &'r [AlarmSurface],
     /// A schedule of seconds that nobody keeps must not raise an alarm for each of them.
     pub apart: TimeDelta,
 }
 
-/// Raises what does not stand yet, with its messages; says how many it raised. The caller has the lock.
+/// Raises what does not stand yet; says what it raised. What stands is told once, and shown as it is
+/// now. The caller has the lock.
 pub async fn raise_alarms(
     connection: &mut PgConnection,
     conditions: &[Condition],
-    raising: Raising<'_>,
+    raising: Raising,
 ) -> Result<Vec<Alarm>> {
     let mut raised = Vec::new();
     for Condition { kind, subject, detail } in conditions {
@@ -100,20 +99,32 @@ pub async fn raise_alarms(
             raising.now - raising.apart,
         );
         if let Some(row) = row.fetch_optional(&mut *connection).await? {
-            write_messages(connection, &[row.id], AlarmEvent::Raised, raising.surfaces).await?;
             raised.push(row.try_into()?);
+        } else {
+            sqlx::query!(
+                "UPDATE alarms SET detail = $3
+                 WHERE kind = $1 AND subject = $2 AND cleared_at IS NULL AND detail <> $3",
+                kind.as_str(),
+                subject,
+                detail,
+            )
+            .execute(&mut *connection)
+            .await?;
         }
     }
     Ok(raised)
 }
 
-/// Clears what stands and is none of `conditions` any more. A missing run is over when its time is met, whatever
-/// schedule the process that looks goes by. The caller has the lock.
+/// Clears what stands and is none of `conditions` any more, but for `unanswered` kinds, of which nobody knows. A missing
+/// run is over when its time is met, whatever schedule the process that looks goes by. The caller has the lock.
 pub async fn clear_alarms(
     connection: &mut PgConnection,
     conditions: &[Condition],
+    unanswered: &[AlarmKind],
     now: DateTime<Utc>,
 ) -> Result<Vec<Alarm>> {
+    let unanswered: Vec<String> = unanswered.iter().map(|kind| kind.as_str().to_owned()).collect();
+    let subjects: Vec<String> = conditions.iter().map(|condition| condition.subject.clone()).collect();
     let kinds: Vec<String> = conditions.iter().map(|condition| condition.kind.as_str().to_owned()).collect();
     let rows = sqlx::query_as!(
         AlarmRow,
@@ -122,10 +133,15 @@ pub async fn clear_alarms(
              AND CASE WHEN a.kind = 'missing_run'
                       THEN EXISTS (SELECT FROM scans s WHERE s.outcome = 'completed' AND s.own_day
                                      AND s.started_at BETWEEN a.subject::timestamptz AND $2)
-                      ELSE NOT a.kind = ANY ($1) END
+                      ELSE NOT a.kind = ANY ($4)
+                           -- A process of an older version raises without a subject.
+                           AND NOT EXISTS (SELECT FROM unnest($1::text[], $3::text[]) AS c (kind, subject)
+                                           WHERE c.kind = a.kind AND (c.subject = a.subject OR a.subject = '')) END
            RETURNING id, kind, subject, detail, raised_at, cleared_at"#,
         &kinds,
         now,
+        &subjects,
+        &unanswered,
     )
     .fetch_all(&mut *connection)
     .await?;
@@ -155,24 +171,18 @@ async fn tell_of_clearing(connection: &mut PgConnection, alarms: &[Uuid]) -> Res
     Ok(())
 }
 
-async fn write_messages(
-    connection: &mut PgConnection,
-    alarms: &[Uuid],
-    event: AlarmEvent,
-    surfaces: &[AlarmSurface],
-) -> Result<()> {
+/// Messages for these surfaces about everything that stands, whichever process raised it and wherever that one tells of
+/// it; says whether any is new. The caller has the lock.
+pub async fn tell_of_standing(connection: &mut PgConnection, surfaces: &[AlarmSurface]) -> Result<bool> {
     let surfaces: Vec<String> = surfaces.iter().map(|surface| surface.as_str().to_owned()).collect();
-    sqlx::query!(
+    let told = sqlx::query!(
         "INSERT INTO alarm_messages (alarm_id, event, surface)
-         SELECT alarm, $2, surface FROM unnest($1::uuid[]) alarm, unnest($3::text[]) surface
+         SELECT id, 'raised', surface FROM alarms, unnest($1::text[]) surface WHERE cleared_at IS NULL
+         ORDER BY raised_at, id, surface
          ON CONFLICT DO NOTHING",
-        alarms,
-        event.as_str(),
         &surfaces,
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
+    );
+    Ok(told.execute(connection).await?.rows_affected() > 0)
 }
 
 /// What stands, the oldest first.
@@ -205,7 +215,8 @@ pub struct AlarmMessage {
     pub surface: AlarmSurface,
 }
 
-/// Takes the oldest message for one of `surfaces` for `lease`; nobody else gets it meanwhile.
+/// Takes the oldest message for one of `surfaces` for `lease`; nobody else gets it meanwhile. That an alarm is over is
+/// told after that it was raised, never before, and that it was raised no more when it is over.
 pub async fn take_message(
     connection: &mut PgConnection,
     surfaces: &[AlarmSurface],
@@ -217,11 +228,16 @@ pub async fn take_message(
            SET tries = tries + 1, taken_until = clock_timestamp() + make_interval(secs => $2)
            FROM alarms a
            WHERE a.id = m.alarm_id AND m.id = (
-               SELECT id FROM alarm_messages
-               WHERE delivered_at IS NULL AND surface = ANY ($1) AND next_try_at <= clock_timestamp()
-                 AND (taken_until IS NULL OR taken_until < clock_timestamp())
-                 AND created_at > clock_timestamp() - make_interval(days => $3)
-               ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
+               SELECT w.id FROM alarm_messages w JOIN alarms o ON o.id = w.alarm_id
+               WHERE w.delivered_at IS NULL AND w.surface = ANY ($1) AND w.next_try_at <= clock_timestamp()
+                 AND (w.taken_until IS NULL OR w.taken_until < clock_timestamp())
+                 AND w.created_at > clock_timestamp() - make_interval(days => $3)
+                 AND (w.event = 'cleared' OR o.cleared_at IS NULL)
+                 AND NOT (w.event = 'cleared' AND EXISTS (
+                         SELECT FROM alarm_messages r
+                         WHERE r.alarm_id = w.alarm_id AND r.surface = w.surface AND r.event = 'raised'
+                           AND r.delivered_at IS NULL AND r.taken_until > clock_timestamp()))
+               ORDER BY w.id LIMIT 1 FOR UPDATE OF w SKIP LOCKED)
            RETURNING m.id AS message, m.event, m.surface, a.id, a.kind, a.subject, a.detail, a.raised_at, a.cleared_at"#,
         &surfaces,
         lease.as_secs_f64(),
@@ -251,6 +267,14 @@ pub async fn message_delivered(connection: &mut PgConnection, id: i64) -> Result
     )
     .execute(connection)
     .await?;
+    Ok(())
+}
+
+/// Gives a message back that was taken and is not delivered by this process any more.
+pub async fn give_message_back(connection: &mut PgConnection, id: i64) -> Result<()> {
+    sqlx::query!("UPDATE alarm_messages SET taken_until = NULL WHERE id = $1 AND delivered_at IS NULL", id)
+        .execute(connection)
+        .await?;
     Ok(())
 }
 

@@ -130,6 +130,14 @@ async fn open(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
         .map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))?
 }
 
+/// Whether this session may write: not on a standby, nor where an administrator or a full disk forbids it.
+pub async fn may_write(connection: &mut PgConnection) -> super::Result<bool> {
+    let may = sqlx::query_scalar!(
+        r#"SELECT NOT pg_is_in_recovery() AND current_setting('default_transaction_read_only') = 'off' AS "may!""#
+    );
+    Ok(may.fetch_one(connection).await?)
+}
+
 /// How long a connection that is given back may take to say that it is clean.
 pub(super) const RELEASE_LIMIT: Duration = Duration::from_secs(5);
 /// Longest time for a few short statements: a connection that says nothing for so long is dead.

@@ -123,7 +123,7 @@ async fn is_held(connection: &mut PgConnection) -> Result<bool> {
 
 async fn next_pending(connection: &mut PgConnection, after: Uuid) -> Result<Vec<Uuid>> {
     let notices = sqlx::query_scalar!(
-        r#"SELECT DISTINCT notice_id AS "id!" FROM deliveries WHERE state = 'pending' AND notice_id > $1
+        r#"SELECT DISTINCT notice_id AS "id!" FROM deliveries WHERE state = 'pending' AND channel = 'email' AND notice_id > $1
            ORDER BY 1 LIMIT $2"#,
         after,
         BATCH,
@@ -139,7 +139,7 @@ async fn hold_batch(connection: &mut PgConnection, notices: &[Uuid], now: DateTi
     lock_deliveries(&mut transaction, notices).await?;
     let mut held = sqlx::query_scalar!(
         "UPDATE deliveries SET state = 'held', reason_code = $2, lease_token = NULL, lease_owner = NULL, updated_at = $3
-         WHERE notice_id = ANY ($1) AND state = 'pending' RETURNING notice_id",
+         WHERE notice_id = ANY ($1) AND state = 'pending' AND channel = 'email' RETURNING notice_id",
         notices,
         ReasonCode::MemoryWentBack.as_str(),
         now,

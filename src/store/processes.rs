@@ -10,7 +10,7 @@ use super::Result;
 pub struct NewProcess {
     /// Random identity of this life.
     pub boot_id: Uuid,
-    /// Name of the machine, for people.
+    /// Machine and process, for people.
     pub host: String,
     /// What it does.
     pub roles: String,

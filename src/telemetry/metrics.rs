@@ -17,6 +17,7 @@ pub const DELIVERIES: &str = "permit_notifier_deliveries";
 pub const SEND_DURATION: &str = "permit_notifier_send_duration_seconds";
 pub const OLDEST_PENDING: &str = "permit_notifier_oldest_pending_seconds";
 pub const ALARM: &str = "permit_notifier_alarm";
+pub const DATABASE_UP: &str = "permit_notifier_database_up";
 
 /// Every pair is always shown, so that a state that emptied goes to zero instead of vanishing.
 const CHANNELS: [&str; 2] = ["email", "letter"];
@@ -93,6 +94,7 @@ fn describe() {
     describe_gauge!(DELIVERIES, "Deliveries, by channel and state");
     describe_histogram!(SEND_DURATION, "How long one attempt took, in seconds");
     describe_gauge!(OLDEST_PENDING, "How long the oldest due email delivery has waited, in seconds");
+    describe_gauge!(DATABASE_UP, "1 when the database answered this scrape, else 0, and what comes from it is old");
     describe_gauge!(ALARM, "1 while an alarm of this kind stands, else 0");
 }
 
@@ -116,6 +118,11 @@ pub fn attempt_ended(outcome: &'static str, took: Duration) {
 
 pub fn set_alarm(kind: &'static str, stands: bool) {
     gauge!(ALARM, "kind" => kind).set(f64::from(u8::from(stands)));
+}
+
+/// Whether the database answered when this scrape was counted; when not, what comes from it is as it was before.
+pub fn set_database_up(up: bool) {
+    gauge!(DATABASE_UP).set(f64::from(u8::from(up)));
 }
 
 pub fn set_oldest_pending(age: Duration) {

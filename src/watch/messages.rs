@@ -19,7 +19,7 @@ use crate::{
     outgoing::{CallUrl, Caller},
     store::{
         PgConnection, Result,
-        alarms::{AlarmMessage, message_delivered, message_failed, take_message},
+        alarms::{AlarmMessage, give_message_back, message_delivered, message_failed, take_message},
         clock::database_now,
         connect::{Purpose, connect, in_time},
         watched::transport_fault,
@@ -60,11 +60,15 @@ pub struct Messenger {
 impl Messenger {
     /// Delivers until `soft`; what is under way then may finish until `hard`.
     pub async fn run(self, soft: CancellationToken, hard: CancellationToken) {
+        let (mut connection, mut taken) = (None, None);
         while !soft.is_cancelled() {
-            match hard.run_until_cancelled(self.deliver_all(&soft)).await {
-                None => return,
+            match hard.run_until_cancelled(self.deliver_on(&mut connection, &mut taken, &soft)).await {
+                None => return self.give_back(taken).await,
                 Some(Ok(())) => {}
-                Some(Err(error)) => tracing::warn!("messages about alarms were not delivered: {error}"),
+                Some(Err(error)) => {
+                    tracing::warn!("messages about alarms were not delivered: {error}");
+                    connection = None;
+                }
             }
             tokio::select! {
                 () = soft.cancelled() => {}
@@ -76,24 +80,52 @@ impl Messenger {
 
     /// Delivers what waits, one message after another, until none is left or one fails.
     pub async fn deliver_all(&self, soft: &CancellationToken) -> Result<()> {
-        // Opened each time: alarms are rare, and a connection that idles for weeks is one more to break.
-        let mut connection = connect(&self.direct_url, Purpose::Watch).await?;
+        self.deliver_on(&mut None, &mut None, soft).await
+    }
+
+    /// The same on a connection that is kept, so that a database whose connections are used up does not silence it.
+    /// `taken` is the message that is under way.
+    async fn deliver_on(
+        &self,
+        connection: &mut Option<PgConnection>,
+        taken: &mut Option<i64>,
+        soft: &CancellationToken,
+    ) -> Result<()> {
+        let connection = match connection {
+            Some(connection) => connection,
+            None => connection.insert(connect(&self.direct_url, Purpose::Watch).await?),
+        };
         while !soft.is_cancelled() {
-            let Some(message) = in_time(self.take(&mut connection)).await? else { return Ok(()) };
-            let sent = self.send(&mut connection, &message).await;
+            let Some(message) = in_time(self.take(connection)).await? else { return Ok(()) };
+            *taken = Some(message.id);
+            let sent = self.send(connection, &message).await;
+            *taken = None;
             let (kind, surface) = (message.alarm.kind.as_str(), message.surface.as_str());
             match sent {
                 Ok(()) => {
                     tracing::info!(alarm = kind, surface, event = message.event.as_str(), "told of an alarm");
-                    in_time(message_delivered(&mut connection, message.id)).await?;
+                    in_time(message_delivered(connection, message.id)).await?;
                 }
                 Err(why) => {
                     tracing::warn!(alarm = kind, surface, "not told of an alarm: {why}");
-                    return in_time(message_failed(&mut connection, message.id, &why)).await;
+                    return in_time(message_failed(connection, message.id, &why)).await;
                 }
             }
         }
         Ok(())
+    }
+
+    /// What was under way when everything had to end is told by another process, or at the next start: rather twice than
+    /// twelve minutes late.
+    async fn give_back(&self, taken: Option<i64>) {
+        let Some(id) = taken else { return };
+        let given = in_time(async {
+            let mut connection = connect(&self.direct_url, Purpose::Watch).await?;
+            give_message_back(&mut connection, id).await
+        });
+        if let Err(error) = given.await {
+            tracing::warn!("a message about an alarm waits for its lease: {error}");
+        }
     }
 
     fn surface(&self) -> (AlarmSurface, Duration) {

@@ -9,15 +9,20 @@
 //!
 //! Every replica logs each alarm once, when it first sees it.
 
+mod blind;
 pub mod conditions;
 pub mod messages;
 mod words;
 
+pub use blind::DirectCall;
+
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use blind::Blind;
 use chrono::TimeDelta;
 use chrono_tz::Tz;
-use tokio::sync::Notify;
+use conditions::Seen;
+use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -32,7 +37,9 @@ use crate::{
     scan::schedule::ScanSchedule,
     store::{
         Moment, PgConnection, Result,
-        alarms::{Alarm, Raising, clear_alarms, list_standing, raise_alarms, try_lock_alarms},
+        alarms::{
+            Alarm, Condition, Raising, clear_alarms, list_standing, raise_alarms, tell_of_standing, try_lock_alarms,
+        },
         clock::database_now,
         connect::{Purpose, connect, in_time},
         scans::keep_scan_schedule,
@@ -43,6 +50,9 @@ use crate::{
 
 /// How often each replica looks.
 const PERIOD: Duration = Duration::from_secs(10);
+
+/// Questions may go without an answer for so long: a migration may be in their way.
+const OBSTRUCTED_FOR: Duration = Duration::from_mins(1);
 
 /// How long sessions of the database may keep a transaction open.
 pub const HELD_LIMITS: HeldLimits = HeldLimits { any: Duration::from_mins(5), bulk: Duration::from_mins(30) };
@@ -64,12 +74,16 @@ pub struct WatchRules {
     pub window: Option<SendWindow>,
     /// How long a mail may have been due.
     pub oldest_pending: TimeDelta,
+    /// No guard of a trial keeps mail back.
+    pub mails_everybody: bool,
     /// How long a transaction may stay open.
     pub held_limits: HeldLimits,
     /// Where messages go.
     pub surfaces: Vec<AlarmSurface>,
     /// Who outside hears of a scan that did not run.
     pub heartbeat: Heartbeat,
+    /// Who is called when the database is away, and with it the outbox.
+    pub webhook: Option<DirectCall>,
 }
 
 impl WatchRules {
@@ -89,24 +103,33 @@ pub struct Watch {
     messengers: Vec<Arc<Notify>>,
     /// What this process has logged as standing.
     seen: BTreeMap<Uuid, AlarmKind>,
+    blind: Blind,
+    /// Since when some questions have had no answer.
+    obstructed: Option<Instant>,
 }
 
 impl Watch {
     pub fn new(rules: WatchRules, boot_id: Uuid, messengers: Vec<Arc<Notify>>) -> Self {
-        Self { rules, boot_id, messengers, seen: BTreeMap::new() }
+        Self { rules, boot_id, messengers, seen: BTreeMap::new(), blind: Blind::default(), obstructed: None }
     }
 
     /// Looks every few seconds until `stop`, on a connection that is opened anew whenever it breaks.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut connection = None;
+        self.blind.sees(&self.rules);
         loop {
             let looked = stop.run_until_cancelled(self.look_on(&mut connection)).await;
             match looked {
                 None => return,
-                Some(Ok(())) => {}
+                Some(Ok(())) => self.blind.sees(&self.rules),
                 Some(Err(error)) => {
                     tracing::warn!("the watch could not look: {error}");
                     connection = None;
+                    let why = error.to_string();
+                    let told = self.blind.cannot_look(&self.rules, &why);
+                    if stop.run_until_cancelled(told).await.is_none() {
+                        return;
+                    }
                 }
             }
             if stop.run_until_cancelled(tokio::time::sleep(PERIOD)).await.is_none() {
@@ -139,22 +162,43 @@ impl Watch {
     }
 
     /// What began and what ended, as seen under the lock.
-    async fn write_down(&self, connection: &mut PgConnection) -> Result<Vec<Alarm>> {
+    async fn write_down(&mut self, connection: &mut PgConnection) -> Result<Vec<Alarm>> {
         let mut transaction = unit::begin(connection).await?;
         if !try_lock_alarms(&mut transaction).await? {
             return Ok(Vec::new());
         }
         let moment = self.rules.moment(&mut transaction).await?;
-        let seen = conditions::conditions(&self.rules, &mut transaction, moment).await?;
-        let raising =
-            Raising { now: moment.now, boot_id: self.boot_id, surfaces: &self.rules.surfaces, apart: self.rules.grace };
-        let cleared = clear_alarms(&mut transaction, &seen, moment.now).await?;
-        let raised = raise_alarms(&mut transaction, &seen, raising).await?;
+        let mut seen = conditions::conditions(&self.rules, &mut transaction, moment).await?;
+        self.obstruction(&mut seen);
+        let raising = Raising { now: moment.now, boot_id: self.boot_id, apart: self.rules.grace };
+        let cleared = clear_alarms(&mut transaction, &seen.conditions, &seen.unanswered, moment.now).await?;
+        let raised = raise_alarms(&mut transaction, &seen.conditions, raising).await?;
+        let to_tell = tell_of_standing(&mut transaction, &self.rules.surfaces).await?;
         transaction.commit().await?;
-        if !(raised.is_empty() && cleared.is_empty()) {
+        if to_tell || !cleared.is_empty() {
             self.messengers.iter().for_each(|messenger| messenger.notify_one());
         }
         Ok(raised)
+    }
+
+    /// Whatever keeps questions from being answered for long holds the database, though this role may not see who it is.
+    fn obstruction(&mut self, seen: &mut Seen) {
+        if seen.unanswered.is_empty() {
+            self.obstructed = None;
+            return;
+        }
+        let lasted = self.obstructed.get_or_insert_with(Instant::now).elapsed();
+        let is_known = seen.conditions.iter().any(|condition| condition.kind == AlarmKind::DatabaseHeld);
+        if lasted < OBSTRUCTED_FOR || is_known {
+            return;
+        }
+        let kinds: Vec<&str> = seen.unanswered.iter().map(|kind| kind.as_str()).collect();
+        seen.unanswered.retain(|kind| *kind != AlarmKind::DatabaseHeld);
+        seen.conditions.push(Condition {
+            kind: AlarmKind::DatabaseHeld,
+            subject: String::new(),
+            detail: format!("For {} seconds nobody could ask about {}.", lasted.as_secs(), kinds.join(", ")),
+        });
     }
 
     fn log(&mut self, standing: &[Alarm]) {

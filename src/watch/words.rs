@@ -5,10 +5,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::{
-    domain::{
-        alarm::{AlarmEvent, AlarmKind},
-        calendar::day_in,
-    },
+    domain::{alarm::AlarmEvent, calendar::day_in},
     store::alarms::{Alarm, AlarmMessage},
 };
 
@@ -32,7 +29,7 @@ fn times(alarm: &Alarm, zone: Tz) -> String {
     let raised = alarm.raised_at.with_timezone(&zone);
     let written = raised.format("%H:%M %Z on %A, %-d %B %Y");
     match alarm.cleared_at {
-        None => format!("It stands since {written}."),
+        None => format!("It has stood since {written}."),
         Some(cleared) => {
             let same_day = day_in(cleared, zone) == raised.date_naive();
             let cleared = cleared.with_timezone(&zone);
@@ -61,7 +58,7 @@ pub(super) fn webhook(message: &AlarmMessage, zone: Tz, pages: &Url) -> Value {
     })
 }
 
-/// The expected time of a missing run.
+/// What exactly: the expected time of a missing run, the day or the cause of what people work off.
 fn subject_of(alarm: &Alarm) -> Option<&str> {
-    (alarm.kind == AlarmKind::MissingRun).then_some(alarm.subject.as_str())
+    (!alarm.subject.is_empty()).then_some(alarm.subject.as_str())
 }

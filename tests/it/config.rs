@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use permit_notifier::config::{
-    AmbiguousPolicy, Config, ConfigErrors, Environment, LogFormat, SmtpTls, SmtpUrl, TrustedProxies, read_dotenv,
+    AmbiguousPolicy, Config, ConfigErrors, Environment, LogFormat, SmtpTls, SmtpUrl, TrustedProxies, misspelt,
+    read_dotenv,
 };
 use secrecy::ExposeSecret;
 
@@ -101,6 +102,7 @@ fn every_refused_value_is_named_with_what_is_allowed() {
         ("CHANGE_DELAY_MINUTES", "1441", "from 0 to 1440"),
         ("KEEP_CONTENT_DAYS", "29", "from 30 to 36500, or 0 to keep everything"),
         ("KEEP_PERSONAL_DAYS", "-1", "from 30 to 36500, or 0 to keep everything"),
+        ("KEEP_PERSONAL_DAYS", "36501", "from 30 to 36500, or 0 to keep everything"),
         ("ENVIRONMENT", "my place", "`production`"),
         ("CLOCK", "yesterday", "RFC 3339"),
         ("LOG_FORMAT", "xml", "`pretty` or `json`"),
@@ -375,6 +377,19 @@ fn a_dotenv_file_is_optional_and_its_first_entry_for_a_name_stays() {
     let values = read_dotenv(&path).unwrap();
     assert_eq!(values["TIME_ZONE"], "UTC");
     assert_eq!(values["SCAN_SCHEDULE"], "0 0 6 * * *");
+}
+
+#[test]
+fn a_name_that_looks_like_one_of_ours_is_said() {
+    let known = ["SMTP_URL", "MAIL_FROM", "LOG_LEVEL"].map(str::to_owned).into();
+    let set = ["SMTP_ULR", "SMTP_URL", "mail_from", "POSTGRES_PASSWORD", "LANG"].map(str::to_owned);
+    assert_eq!(
+        misspelt(&known, set.into_iter()),
+        [
+            "SMTP_ULR is set and not read; did you mean SMTP_URL?",
+            "mail_from is set and not read; did you mean MAIL_FROM?"
+        ]
+    );
 }
 
 #[test]

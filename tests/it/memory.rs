@@ -202,6 +202,31 @@ async fn what_a_person_releases_before_it_is_confirmed_goes_with_the_confirmatio
 }
 
 #[tokio::test]
+async fn letters_wait_for_a_person_as_before_and_end_with_no_mail() {
+    let url = empty_database().await;
+    let before = desk(&url);
+    assert_eq!(import(&before, "1,Food,Ada,ada@example.org,2026-12-31\n2,Food,Lena,,2026-12-31\n"), 2);
+    // Its letter falls due after the backup.
+    std::fs::write(before.folder().join("later.csv"), format!("{HEAD}3,Food,Lou,,2026-12-24\n")).expect("written");
+    before.json(&["import", "later.csv", "--json"]);
+    let url = restore(&dump(&url).await).await;
+    let desk = desk(&url).with("CLOCK", "2026-12-10T09:00:00Z");
+    let resumed = desk.run(&["resume", "--reason", "restored"]);
+    assert!(resumed.out.contains("2 notices are held"), "a mail, and what was found since: {resumed:?}");
+    let letters =
+        "SELECT state || ' ' || count(*) FROM deliveries WHERE channel = 'letter' GROUP BY state ORDER BY state";
+    assert_eq!(texts(&url, letters).await, ["held 1", "pending 1"]);
+    let ended = desk.run(&["release", "--restored", "--cancel", "--reason", "the log has it"]);
+    assert!(ended.out.contains("Cancelled 1 notice") && ended.out.contains("letters of 1 "), "{ended:?}");
+    assert_eq!(texts(&url, letters).await, ["pending 2"]);
+    let log = "SELECT after::text FROM office_log WHERE action = 'cancelled-held'";
+    let log = texts(&url, log).await;
+    assert!(log.len() == 1 && log[0].contains("\"cancelled\": 1") && log[0].contains("\"released\": 1"), "{log:?}");
+    let states = "SELECT state FROM notices ORDER BY id";
+    assert_eq!(texts(&url, states).await, ["cancelled", "pending", "pending"]);
+}
+
+#[tokio::test]
 async fn another_timeline_is_noticed() {
     let desk = Desk::new().with("CLOCK", "2026-12-01T09:00:00Z");
     assert_eq!(import(&desk, "1,Food,Ada,ada@example.org,2026-12-31\n"), 1);

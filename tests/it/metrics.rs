@@ -15,6 +15,7 @@ fn metrics_carry_the_agreed_names_and_labels() {
         metrics::set_oldest_pending(Duration::from_secs(90));
         metrics::set_deliveries([("email", "pending", 7), ("letter", "sent", 2)]);
         metrics::set_alarm("missing_run", true);
+        metrics::set_database_up(false);
 
         handle.render()
     });
@@ -33,6 +34,7 @@ fn metrics_carry_the_agreed_names_and_labels() {
         "permit_notifier_deliveries{channel=\"email\",state=\"ambiguous\"} 0",
         "permit_notifier_alarm{kind=\"missing_run\"} 1",
         "permit_notifier_alarm{kind=\"files_only\"} 0",
+        "permit_notifier_database_up 0",
     ] {
         assert!(text.contains(line), "{line} is missing in\n{text}");
     }

@@ -96,7 +96,7 @@ async fn a_newer_database_that_this_program_may_still_use_is_left_as_it_is() {
 }
 
 /// Rows as an office has them, by the migration after which they can be written.
-const SAMPLES: [(i64, &str); 26] = [
+const SAMPLES: [(i64, &str); 27] = [
     (
         20_261_129_100_000,
         "INSERT INTO permit_types (code, name, created_at, updated_at) VALUES ('food', 'Food', now(), now());
@@ -213,6 +213,7 @@ const SAMPLES: [(i64, &str); 26] = [
     ),
     (20_261_129_106_000, "UPDATE permits SET site_address = '1 Mill Street'"),
     (20_261_130_140_000, "UPDATE import_rejected_rows SET number_key = 'a1'"),
+    (20_261_130_150_100, "UPDATE contacts SET from_holder = true"),
     (
         20_261_130_140_100,
         "INSERT INTO import_mappings VALUES ('00000000-0000-7000-8000-0000000000a0', 'Old system', 'old system',

@@ -1,12 +1,14 @@
 //! Every session of ours in the database has limits, and a name that tells what it is for.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use permit_notifier::store::connect::{Purpose, connect, pool, reading_pool};
 use sqlx::{Connection, PgConnection, Row};
 
 use crate::support::cluster::empty_database;
+use crate::support::postbox::until_within;
 use crate::support::program::{Desk, get};
 
 /// Each purpose with its name in the database, and its limits there in milliseconds: of a statement, of waiting for a
@@ -68,6 +70,32 @@ async fn each_purpose_has_its_own_name_and_limits() {
     }
 }
 
+/// What a session began with, of whatever kind its socket is.
+async fn began_with(url: &str, purpose: Purpose, setting: &str) -> String {
+    let mut session = connect(url, purpose).await.expect("a connection");
+    let value = sqlx::query_scalar("SELECT reset_val FROM pg_settings WHERE name = $1").bind(setting);
+    value.fetch_one(&mut session).await.expect("its setting")
+}
+
+#[tokio::test]
+async fn what_else_a_purpose_needs_is_set_and_the_url_has_the_last_word() {
+    let url = empty_database().await;
+    for (purpose, setting, value) in [
+        (Purpose::Reading, "default_transaction_read_only", "on"),
+        (Purpose::Work, "default_transaction_read_only", "off"),
+        (Purpose::Rounds, "plan_cache_mode", "force_generic_plan"),
+        (Purpose::Rounds, "enable_seqscan", "off"),
+        (Purpose::Scan, "idle_session_timeout", "60000"),
+        (Purpose::Work, "tcp_keepalives_idle", "30"),
+        (Purpose::Watch, "tcp_user_timeout", "30000"),
+    ] {
+        assert_eq!(began_with(&url, purpose, setting).await, value, "{purpose:?} {setting}");
+    }
+    let own = format!("{url}{}options=-c%20idle_session_timeout%3D5s", if url.contains('?') { '&' } else { '?' });
+    assert_eq!(began_with(&own, Purpose::Scan, "idle_session_timeout").await, "5000");
+    assert_eq!(began_with(&own, Purpose::Scan, "lock_timeout").await, "30000");
+}
+
 #[tokio::test]
 async fn every_session_of_a_service_is_named_after_its_use() {
     let url = empty_database().await;
@@ -81,7 +109,7 @@ async fn every_session_of_a_service_is_named_after_its_use() {
     }
     let mut watch = PgConnection::connect(&url).await.expect("a connection");
     let mut names: BTreeSet<String> = BTreeSet::new();
-    while !names.contains("permit-notifier listen") {
+    until_within(Duration::from_mins(1), "one of each is seen", async || {
         let found: Vec<String> = sqlx::query_scalar(
             "SELECT application_name FROM pg_stat_activity
              WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'",
@@ -90,8 +118,9 @@ async fn every_session_of_a_service_is_named_after_its_use() {
         .await
         .expect("the sessions");
         names.extend(found);
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+        names.contains("permit-notifier listen")
+    })
+    .await;
     assert!(names.contains("permit-notifier"), "{names:?}");
     let known: BTreeSet<&str> = TABLE.iter().map(|(_, name, _)| *name).collect();
     let strangers: Vec<_> = names.iter().filter(|name| !known.contains(name.as_str())).collect();

@@ -20,7 +20,7 @@ use super::{block_on, dispatch::dispatch_once, say, serve};
 use crate::{
     app::{App, Database, people},
     config::Config,
-    domain::{recipient::EmailAddress, role::Role},
+    domain::{recipient::EmailAddress, role::Role, saying::counted},
     private_postgres::resolve_data_dir,
     scan::{ScanRequest, pass::run_once},
     shutdown::Shutdown,
@@ -65,7 +65,7 @@ async fn show(config: Config, database: &Database, folder: PathBuf) -> Result<Ex
     remove_folder(&mail)?;
     let moment = app.moment(None).await?;
     let loaded = samples::load(&app, moment).await?;
-    say!("Loaded {loaded} sample permits. Today is {}.", moment.today);
+    say!("Loaded {}. Today is {}.", counted(loaded, "sample permit"), moment.today);
     scan_and_send(&app, &mail, &shutdown).await?;
     if shutdown.soft().is_cancelled() {
         return Ok(shutdown.exit_code());
@@ -78,7 +78,11 @@ async fn show(config: Config, database: &Database, folder: PathBuf) -> Result<Ex
     let password = people::set_up(&app, ADMIN).await?;
     people::add(&app, &CLERK.parse::<EmailAddress>()?, Role::Clerk, COMMAND).await?;
     say!("Open {url} and sign in as {ADMIN} with {password}");
-    say!("The API is described at {url}docs");
+    say!(
+        "The API is described at {url}docs; a token for it, from another shell: DATA_DIR={} permit-notifier token \
+         create portal --scope read",
+        folder.display()
+    );
     say!("Serving until stopped with Ctrl-C.");
     serve::serve(&app, &serve::Roles::default(), Some(listener), &shutdown).await
 }
@@ -109,8 +113,8 @@ async fn scan_and_send(app: &App<'_>, mail: &Path, shutdown: &Shutdown) -> Resul
     let request = ScanRequest { scheduled_for: None, trigger: Trigger::Command, as_of: None };
     let scanned = run_once(&app.scan_rules(Uuid::new_v4()), request).await?.counts;
     say!(
-        "Scanned: {} notices claimed, {} recorded as superseded, {} skipped.",
-        scanned.claimed,
+        "Scanned: {} claimed, {} recorded as superseded, {} skipped.",
+        counted(scanned.claimed, "notice"),
         scanned.superseded,
         scanned.skipped
     );
@@ -120,9 +124,9 @@ async fn scan_and_send(app: &App<'_>, mail: &Path, shutdown: &Shutdown) -> Resul
     }
     let (report, _) = dispatch_once(app, rules, shutdown).await?;
     say!(
-        "Wrote {} mails, each with its attempt on record; {} refused and {} left without an answer, as a mail server \
+        "Wrote {}, each with its attempt on record; {} refused and {} left without an answer, as a mail server \
          may do:\n",
-        report.accepted,
+        counted(report.accepted, "mail"),
         report.rejected,
         report.ambiguous
     );

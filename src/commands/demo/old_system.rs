@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::{
     app::App,
-    domain::calendar::plus_days,
+    domain::{calendar::plus_days, saying::counted},
     files::{ImportOptions, ImportRules, Input, import},
     store::{Moment, changes::COMMAND},
 };
@@ -31,6 +31,7 @@ pub async fn hand_over(app: &App<'_>, moment: Moment, folder: &Path) -> Result<S
     fs::write(&path, rows).with_context(|| format!("{} cannot be written", path.display()))?;
     let rules = ImportRules {
         moment,
+        zone: app.config.time_zone,
         window: app.config.send_window.as_ref(),
         claim_limit: CLAIM_LIMIT,
         catch_up: true,
@@ -49,7 +50,9 @@ pub async fn hand_over(app: &App<'_>, moment: Moment, folder: &Path) -> Result<S
     let options = ImportOptions::new(map, Vec::new(), None, None, true)?;
     let report = import(&app.database.direct_url, Input::Path(path), &options, &rules, |_| {}).await?;
     Ok(format!(
-        "{} permits; {} row rejected, {} notices held until somebody has looked at them.",
-        report.permits_created, report.rejected, report.notices_claimed
+        "{}; {} rejected, {} held until somebody has looked at them.",
+        counted(report.permits_created, "permit"),
+        counted(report.rejected, "row"),
+        counted(report.notices_held, "notice")
     ))
 }

@@ -17,20 +17,25 @@ use crate::{
     },
 };
 
+const AWAY: &str = "start it, or correct DATABASE_URL";
+
 /// Every check that asks the database; `is_time_known` unless a setting that says which time it is could not be read.
 pub(super) async fn check(config: &Config, database: &Database, is_time_known: bool, checks: &mut Vec<Check>) {
     match database.ways().await {
         Ok(ways) => checks.push(check_ways(ways)),
         Err(error) => {
-            let advice = "start it, or correct DATABASE_URL or DATABASE_DIRECT_URL";
-            checks.push(fault("database", one_line(&error), advice));
+            let both = database.url != database.direct_url;
+            let advice = if both { "start it, or correct DATABASE_URL or DATABASE_DIRECT_URL" } else { AWAY };
+            // What is wrong, without the same advice in the error's own words.
+            let found = error.chain().last().map_or_else(|| one_line(&error), ToString::to_string);
+            checks.push(fault("database", found, advice));
             return;
         }
     }
     let mut connection = match connect(&database.direct_url, Purpose::Work).await {
         Ok(connection) => connection,
         Err(error) => {
-            checks.push(fault("database", error.to_string(), "start it, or correct DATABASE_URL"));
+            checks.push(fault("database", error.to_string(), AWAY));
             return;
         }
     };

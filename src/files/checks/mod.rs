@@ -10,12 +10,12 @@ use super::fields::Field;
 use super::mapping::Mapping;
 use super::options::ImportOptions;
 use super::reading::{CELL_CHARS_MAX, ROW_BYTES_MAX, Row};
-use super::rejected::{Columns, Kept};
+use super::rejected::{Columns, Kept, not_kept_words};
 use super::remarks::{Reason, Rejections, Remark, Remarks, shorten};
 use super::report::Guessed;
 use super::term::TermRow;
 use super::values;
-use crate::domain::permit::PermitNumber;
+use crate::domain::saying::{counted, noun, which};
 use crate::store::imports::staging::RejectedRow;
 use whole::Whole;
 
@@ -26,8 +26,6 @@ pub(super) enum Checked {
     Good(Box<TermRow>),
     /// It has some.
     Rejected(RejectedRow),
-    /// The same, and as many as are kept are kept already.
-    LeftOut,
 }
 
 /// Checks rows and keeps the account of them.
@@ -42,6 +40,8 @@ pub(super) struct Checker<'c> {
     rejections: Rejections,
     /// Rejected rows that are kept.
     kept: Kept,
+    /// Rejected rows without a permit number that can be read.
+    nameless: u64,
     errors: Remarks,
     warnings: Remarks,
     addresses_cleaned: u64,
@@ -71,6 +71,7 @@ impl<'c> Checker<'c> {
             undefined,
             rejections: Rejections::default(),
             kept: Kept::default(),
+            nameless: 0,
             errors: Remarks::default(),
             warnings: Remarks::default(),
             addresses_cleaned: 0,
@@ -89,7 +90,7 @@ impl<'c> Checker<'c> {
         self.whole.row(row);
         if let Some(term) = term.filter(|_| self.faults.is_empty()) {
             for mut remark in self.unusable.drain(..) {
-                remark.detail.push_str("; the permit is kept without it");
+                remark.detail.push_str("; the row is taken without it, and what is known of these addresses stays");
                 self.warnings.push(remark);
             }
             self.whole.term(&term);
@@ -97,13 +98,14 @@ impl<'c> Checker<'c> {
         }
         self.faults.append(&mut self.unusable);
         self.rejections.count(&self.faults);
-        let number = self.mapping.cell(row, Field::PermitNumber).parse::<PermitNumber>();
+        let number_key = self.readable_number(row).map(|number| number.key());
+        self.nameless += u64::from(number_key.is_none());
         let columns = Columns { mapping: self.mapping, dates: self.dates, width: self.width };
-        let kept = self.kept.take(row, &columns, number.ok().map(|number| number.key()), &self.faults);
+        let rejected = self.kept.take(row, &columns, number_key, &self.faults);
         for fault in self.faults.drain(..) {
             self.errors.push(fault);
         }
-        kept.map_or(Checked::LeftOut, Checked::Rejected)
+        Checked::Rejected(rejected)
     }
 
     /// Whether the row has the cells of the header, none of them endless; otherwise no other error of the row would
@@ -112,7 +114,7 @@ impl<'c> Checker<'c> {
         let (found, wanted) = (row.len(), self.width);
         if !row.fits(wanted) {
             let code = if found < wanted { Reason::TooFewCells } else { Reason::TooManyCells };
-            let detail = format!("the row has {found} cells and the header {wanted}");
+            let detail = format!("the row has {} and the header {wanted}", counted(found, "cell"));
             self.faults.push(Remark { row: Some(row.number), column: None, value: None, code, detail });
             return false;
         }
@@ -176,19 +178,27 @@ impl<'c> Checker<'c> {
         let mut warnings: Vec<Remark> =
             remarks.into_iter().chain(self.mapping.unused()).chain(self.whole.remarks()).collect();
         if self.without_status > 0 {
-            let detail =
-                format!("{} rows have no status; new permits among them are taken as active", self.without_status);
+            let rows = self.without_status;
+            let detail = format!(
+                "{} {} no status; new permits among them are taken as active",
+                counted(rows, "row"),
+                which(rows, "has", "have")
+            );
             warnings.push(whole(Reason::StatusTakenAsActive, detail));
         }
-        for (left_out, what) in [(self.errors.left_out(), "errors"), (self.warnings.left_out(), "warnings")] {
+        for (left_out, what) in [(self.errors.left_out(), "error"), (self.warnings.left_out(), "warning")] {
             if left_out > 0 {
-                let detail = format!("{left_out} further {what} are counted and not listed");
+                let detail = format!(
+                    "{left_out} further {} {} counted and not listed",
+                    noun(left_out, what),
+                    which(left_out, "is", "are")
+                );
                 warnings.push(whole(Reason::ListShortened, detail));
             }
         }
         let not_kept = self.rejections.rows - self.kept.rows();
         if not_kept > 0 {
-            let detail = format!("{not_kept} further rejected rows are counted and not kept for the file of errors");
+            let detail = not_kept_words(not_kept);
             warnings.push(whole(Reason::ListShortened, detail));
         }
         warnings.extend(self.warnings.into_kept());
@@ -197,7 +207,7 @@ impl<'c> Checker<'c> {
             rejected: self.rejections.rows,
             rejected_by_reason: self.rejections.by_reason,
             guessed,
-            nameless: self.rejections.rows - self.kept.named(),
+            nameless: self.nameless,
             mapped: self.mapping.mapped(),
             addresses_cleaned: self.addresses_cleaned,
             addresses_missing: self.addresses_missing,

@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use super::Checker;
 use crate::domain::recipient::EmailAddress;
 use crate::domain::text;
+use crate::files::contacts::CONTACTS_MAX;
 use crate::files::fields::Field;
 use crate::files::reading::Row;
-use crate::files::remarks::{Reason, Remark, shorten};
+use crate::files::remarks::Reason;
 use crate::files::term::{CONTACT, Contact};
 use crate::files::values::{self, some};
 use crate::files::{addresses, contacts};
@@ -16,7 +17,11 @@ use crate::files::{addresses, contacts};
 #[derive(Default)]
 pub(super) struct People {
     pub holder: Option<EmailAddress>,
+    /// Whether the holder's cell has an address that is none.
+    pub holder_unusable: bool,
     pub contacts: Vec<Contact>,
+    /// Whether the contact columns have one.
+    pub contacts_unusable: bool,
 }
 
 impl Checker<'_> {
@@ -24,12 +29,13 @@ impl Checker<'_> {
     pub(super) fn people(&mut self, row: &Row<'_>) -> People {
         let mut people = People::default();
         let holder = self.addresses(row, Field::HolderEmail);
-        self.addresses_missing += u64::from(holder.good.is_empty() && holder.bad.is_empty());
+        self.addresses_missing += u64::from(holder.good.is_empty() && holder.bad.is_none());
+        people.holder_unusable = holder.bad.is_some();
         for (name, address) in holder.good {
             if people.holder.is_none() {
                 people.holder = Some(address);
             } else {
-                people.contacts.push(Contact { name, email: Some(address), role: CONTACT.to_owned(), language: None });
+                people.add(name, Some(address), CONTACT, true);
             }
         }
         people.contacts.extend(self.listed_contacts(row));
@@ -37,17 +43,31 @@ impl Checker<'_> {
         let (name, role) = (cell(Field::ContactName), cell(Field::ContactRole));
         let role = some(role).unwrap_or_else(|| CONTACT.to_owned());
         let contact = self.addresses(row, Field::ContactEmail);
+        people.contacts_unusable = !contact.bad.is_empty();
         if contact.good.is_empty() && !values::is_no_value(&name) {
-            people.contacts.push(Contact { name: name.clone(), email: None, role: role.clone(), language: None });
+            people.add(name.clone(), None, &role, false);
         }
         let mut seen = people.keys();
         for (own, address) in contact.good {
             if seen.insert(address.key()) {
                 let name = some(own).unwrap_or_else(|| name.clone());
-                people.contacts.push(Contact { name, email: Some(address), role: role.clone(), language: None });
+                people.add(name, Some(address), &role, false);
             }
         }
+        self.limit(row, &people);
         people
+    }
+
+    /// Nobody could record more by hand, nor import again what is exported of them.
+    fn limit(&mut self, row: &Row<'_>, people: &People) {
+        let found = people.contacts.len();
+        if found <= CONTACTS_MAX {
+            return;
+        }
+        let from_holder = people.contacts.iter().filter(|contact| contact.from_holder).count();
+        let field = if from_holder * 2 > found { Field::HolderEmail } else { Field::ContactEmail };
+        let detail = format!("a permit has at most {CONTACTS_MAX} contacts besides its holder, and these are {found}");
+        self.fault(row, field, Reason::InvalidContacts, detail);
     }
 
     /// Those of the column in which our own export writes all of them.
@@ -65,11 +85,9 @@ impl Checker<'_> {
     fn addresses(&mut self, row: &Row<'_>, field: Field) -> addresses::Addresses {
         let found = addresses::parse(self.mapping.cell(row, field));
         self.addresses_cleaned += u64::from(found.cleaned);
-        for (written, error) in &found.bad {
-            let column = self.mapping.column(field).map(shorten);
-            let value = Some(shorten(written));
-            let (row, detail) = (Some(row.number), error.to_string());
-            let remark = Remark { row, column, value, code: Reason::MalformedAddress, detail };
+        // The whole cell, once: what its parts are is a guess of ours.
+        if let Some(error) = &found.bad {
+            let remark = self.remark(row, field, Reason::MalformedAddress, error.to_string());
             if self.options.keep_good_rows() {
                 self.unusable.push(remark);
             } else {
@@ -81,6 +99,10 @@ impl Checker<'_> {
 }
 
 impl People {
+    fn add(&mut self, name: String, email: Option<EmailAddress>, role: &str, from_holder: bool) {
+        self.contacts.push(Contact { name, email, role: role.to_owned(), language: None, from_holder });
+    }
+
     fn keys(&self) -> HashSet<String> {
         let emails = self.contacts.iter().filter_map(|contact| contact.email.as_ref());
         self.holder.iter().chain(emails).map(EmailAddress::key).collect()

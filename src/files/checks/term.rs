@@ -34,29 +34,66 @@ impl Checker<'_> {
             status_given: !values::squash(self.mapping.cell(row, Field::Status)).is_empty(),
             holder_name: holder_name?,
             holder_email: people.holder,
+            holder_unusable: people.holder_unusable,
             contacts: people.contacts,
+            contacts_unusable: people.contacts_unusable,
             holder_language,
             site_address: some(text::one_line(&self.mapping.site_address(row))),
             description: some(text::lines(self.mapping.cell(row, Field::Description))),
             issued_on,
             effective_on,
             expires_on: expires_on?,
-            external_id: some(text::one_line(self.mapping.cell(row, Field::ExternalId))),
+            external_id: self.external_id(row),
         })
     }
 
-    /// The cell of a needed field; an error when it is empty.
+    /// The cell of a needed field; an error when it is empty, or has a word for nothing.
     fn needed<'r>(&mut self, row: &Row<'r>, field: Field) -> Option<&'r str> {
         let cell = self.mapping.cell(row, field);
-        if cell.chars().all(|c| c.is_whitespace() || c.is_control()) {
-            self.fault(row, field, Reason::Missing, format!("{field} is needed"));
-            return None;
+        let detail = if cell.chars().all(|c| c.is_whitespace() || c.is_control()) {
+            format!("{field} is needed")
+        } else if values::is_no_name(cell) {
+            format!("{field} is needed, and this says that there is none")
+        } else {
+            return Some(cell);
+        };
+        self.fault(row, field, Reason::Missing, detail);
+        None
+    }
+
+    /// The permit number of a row, whatever else is wrong with it.
+    pub(super) fn readable_number(&self, row: &Row<'_>) -> Option<PermitNumber> {
+        let cell = self.mapping.cell(row, Field::PermitNumber);
+        let readable = !values::is_no_name(cell) && self.changed(row, Field::PermitNumber).is_none();
+        cell.parse().ok().filter(|_| readable)
+    }
+
+    /// What a spreadsheet has made of an identifier, if it took it for something else.
+    fn changed(&self, row: &Row<'_>, field: Field) -> Option<&'static str> {
+        if self.mapping.is_day(row, field) {
+            return Some(
+                "the spreadsheet has made a date of it; format the column as text, and write there what it was",
+            );
         }
-        Some(cell)
+        values::is_shortened(self.mapping.cell(row, field)).then_some(
+            "the spreadsheet has shortened the number; format the column as text, and write there what it was",
+        )
+    }
+
+    fn external_id(&mut self, row: &Row<'_>) -> Option<String> {
+        if let Some(detail) = self.changed(row, Field::ExternalId) {
+            let warning = self.remark(row, Field::ExternalId, Reason::DigitsLost, detail.to_owned());
+            self.warnings.push(warning);
+        }
+        some(text::one_line(self.mapping.cell(row, Field::ExternalId)))
     }
 
     fn permit_number(&mut self, row: &Row<'_>) -> Option<PermitNumber> {
         let cell = self.needed(row, Field::PermitNumber)?;
+        if let Some(detail) = self.changed(row, Field::PermitNumber) {
+            self.fault(row, Field::PermitNumber, Reason::InvalidPermitNumber, detail.to_owned());
+            return None;
+        }
         match cell.parse() {
             Ok(number) => Some(number),
             Err(error) => {
@@ -75,7 +112,7 @@ impl Checker<'_> {
         let code = PermitTypeCode::from_name(&name);
         if code.is_none() {
             let detail = "a permit type needs letters or digits, of which its code is made; \
-                          or give all rows one type with --permit-type";
+                          or give all rows one type";
             self.fault(row, Field::PermitType, Reason::InvalidPermitType, detail.to_owned());
         }
         Some((code?, name))
@@ -90,7 +127,7 @@ impl Checker<'_> {
         let status = values::status(word, self.options);
         if status.is_none() {
             let known = PermitStatus::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ");
-            let detail = format!("what this status means is not known; say it with --status FROM=TO, TO being {known}");
+            let detail = format!("what this status means is not known; say which of ours it is: {known}");
             self.fault(row, Field::Status, Reason::UnknownStatus, detail);
         }
         status
@@ -109,9 +146,17 @@ impl Checker<'_> {
         let is_day = self.mapping.is_day(row, field);
         let (code, detail) = match self.dates.parse(field, self.mapping.cell(row, field), is_day) {
             Ok(date) => return date,
-            Err(DateFault::NoDate) => {
-                let format = self.dates.format(field);
-                (Reason::InvalidDate, format!("no such date; this column is read as {format}"))
+            Err(fault @ (DateFault::NoDate | DateFault::ShortYear)) => {
+                let (example, format) = (self.dates.example(field), self.dates.format(field));
+                let detail = format!(
+                    "not understood as a date; the dates of this column are read as {example} ({format}){}",
+                    if fault == DateFault::ShortYear {
+                        "; write the year with four digits, or give --date-format (date_format over the API)"
+                    } else {
+                        ""
+                    }
+                );
+                (Reason::InvalidDate, detail)
             }
             Err(DateFault::DayNumber) => (
                 Reason::InvalidDate,
@@ -144,11 +189,11 @@ impl Checker<'_> {
     ) {
         let Some(expires_on) = expires_on else { return };
         if let Some(effective_on) = effective_on.filter(|day| expires_on < *day) {
-            let detail = format!("expires_on is {expires_on}, before the first day of the term, {effective_on}");
+            let detail = format!("it expires on {expires_on}, before the first day of the term, {effective_on}");
             self.fault(row, Field::ExpiresOn, Reason::ExpiryBeforeEffective, detail);
         }
         if let Some(issued_on) = issued_on.filter(|day| expires_on < *day) {
-            let detail = format!("expires_on is {expires_on}, before the day of issue, {issued_on}");
+            let detail = format!("it expires on {expires_on}, before the day of issue, {issued_on}");
             let warning = self.remark(row, Field::ExpiresOn, Reason::ExpiryBeforeIssue, detail);
             self.warnings.push(warning);
         }

@@ -18,7 +18,7 @@ pub(super) enum Shape {
 }
 
 /// Formats that are guessed; of two that fit equally well the earlier is taken.
-pub(super) const GUESSES: [(&str, Shape); 12] = [
+pub(super) const GUESSES: [(&str, Shape); 14] = [
     ("%Y-%m-%d", Shape::Ymd(b'-')),
     ("%m/%d/%Y", Shape::Mdy(b'/')),
     ("%d/%m/%Y", Shape::Dmy(b'/')),
@@ -31,6 +31,8 @@ pub(super) const GUESSES: [(&str, Shape); 12] = [
     ("%d %b %Y", Shape::Named),
     ("%d-%b-%Y", Shape::Named),
     ("%b %d, %Y", Shape::Named),
+    ("%B %d, %Y", Shape::Named),
+    ("%d %B %Y", Shape::Named),
 ];
 pub(super) const ISO: usize = 0;
 
@@ -88,6 +90,28 @@ fn date(year: u32, month: u32, day: u32) -> Option<NaiveDate> {
 
 /// The formats that are guessed, each with a date written in it.
 pub(in crate::files) fn usual() -> impl Iterator<Item = (&'static str, String)> {
-    let example = NaiveDate::from_ymd_opt(2027, 3, 25).unwrap_or_default();
-    GUESSES.iter().map(move |&(format, _)| (format, example.format(format).to_string()))
+    GUESSES.iter().map(|&(format, _)| (format, example(format)))
+}
+
+/// 25 March 2027 as it is written in a format.
+pub(super) fn example(format: &str) -> String {
+    NaiveDate::from_ymd_opt(2027, 3, 25).unwrap_or_default().format(format).to_string()
+}
+
+/// Whether it looks like a date whose year has two digits: which century is meant is never guessed.
+pub(super) fn has_short_year(value: &str) -> bool {
+    let parts: Vec<&str> = value.split(['/', '.', '-', ' ', ',']).filter(|part| !part.is_empty()).collect();
+    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_short = |part: &&str| part.len() <= 2 && is_number(part);
+    match parts[..] {
+        [day, month, year] => {
+            let is_month = |part: &&str| is_short(part) || part.bytes().all(|byte| byte.is_ascii_alphabetic());
+            year.len() == 2
+                && is_number(year)
+                && is_month(&day)
+                && is_month(&month)
+                && (is_short(&day) || is_short(&month))
+        }
+        _ => false,
+    }
 }

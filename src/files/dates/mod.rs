@@ -13,7 +13,7 @@ use chrono::NaiveDate;
 
 pub use format::DateFormat;
 pub(super) use guesses::usual;
-use guesses::{GUESSES, ISO, parse_guess};
+use guesses::{GUESSES, ISO, example, has_short_year, parse_guess};
 pub(super) use votes::Votes;
 
 use super::fields::Field;
@@ -28,6 +28,8 @@ pub(super) enum DateFault {
     NoDate,
     /// A time of day other than midnight.
     Time,
+    /// The same, and its year has two digits.
+    ShortYear,
     /// What a spreadsheet counts days by, in a cell that is not formatted as a day.
     DayNumber,
 }
@@ -72,7 +74,7 @@ impl ColumnDates {
         let columns = Field::DATES.into_iter().zip(self.swapped).filter(|(_, swapped)| *swapped);
         let detail = |column: &str| {
             format!(
-                "every cell of {} that is formatted as a date could also be one with day and month swapped, and every \
+                "every cell of {:?} that is formatted as a date could also be one with day and month swapped, and every \
                  date that stands there as text could not; the program that made the file may have swapped them: \
                  compare a few with the originals",
                 shorten(column)
@@ -100,7 +102,16 @@ impl ColumnDates {
             Some(format) => format.read(value),
             None => parse_guess(ISO, value).or_else(|| self.guess(field).and_then(|guess| parse_guess(guess, value))),
         };
-        date.map(Some).ok_or(if is_day_number(value) { DateFault::DayNumber } else { DateFault::NoDate })
+        date.map(Some).ok_or_else(|| match value {
+            _ if is_day_number(value) => DateFault::DayNumber,
+            _ if has_short_year(value) => DateFault::ShortYear,
+            _ => DateFault::NoDate,
+        })
+    }
+
+    /// A day as the column of `field` writes it.
+    pub fn example(&self, field: Field) -> String {
+        example(self.format(field))
     }
 
     /// The date of a cell as `YYYY-MM-DD`, where it has one and this is read as the same date.

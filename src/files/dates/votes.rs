@@ -60,7 +60,7 @@ impl ColumnVotes {
             let (for_it, against) = (self.only[best], self.only[rival]);
             let formats = [GUESSES[best].0, GUESSES[rival].0];
             if for_it == 0 {
-                return Err(Undecided::Ambiguous { column: format!("{column} (such as {example})"), formats });
+                return Err(Undecided::Ambiguous { column: format!("{column:?} (such as {example})"), formats });
             }
             // A few impossible dates among many good ones are typing errors, and are reported by row.
             if against > 0 && for_it < 20 * against {

@@ -2,6 +2,7 @@
 
 use super::super::remarks::{Reason, Remark};
 use super::workbook::SheetRows;
+use crate::domain::saying::which;
 
 /// Rows that are named.
 const NAMED: usize = 5;
@@ -89,7 +90,11 @@ impl Notes {
         ];
         let hidden = sheet.hidden_columns();
         let columns = (!hidden.is_empty()).then(|| {
-            let detail = format!("hidden columns are read like the others: {}", hidden.join(", "));
+            let detail = format!(
+                "{} read like the others: {}",
+                which(hidden.len(), "a hidden column is", "hidden columns are"),
+                hidden.join(", ")
+            );
             Remark::whole(Reason::HiddenColumns, detail)
         });
         tallies.into_iter().flatten().chain(columns).chain(sheet.merged(header_row)).collect()

@@ -48,7 +48,7 @@ impl HeldBy {
 /// What became of what was held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Released {
-    /// Made pending.
+    /// Made pending; with `cancel` letters that wait for a person again.
     pub released: u64,
     /// No longer owed.
     pub superseded: u64,
@@ -237,12 +237,12 @@ async fn try_batch(
     .into_iter()
     .collect();
     let ids: Vec<Uuid> = held.iter().copied().collect();
-    if settling.cancel {
-        cancel_locked(&mut transaction, &ids, settling.reason, rules).await?;
+    let released = if settling.cancel {
+        cancel_locked(&mut transaction, &ids, settling.reason, rules).await?
     } else {
         release_locked(&mut transaction, &permits, &held, &schedules, Some(settling.reason), rules).await?;
-    }
-    let released = outcome(&mut transaction, &ids).await?;
+        outcome(&mut transaction, &ids).await?
+    };
     if released.total() > 0 {
         office_log::record(&mut *transaction, settling.deed(released), rules.moment.now).await?;
     }
@@ -253,49 +253,62 @@ async fn try_batch(
     Ok(released)
 }
 
+/// Ends what is held. A letter that is held because the memory went back waits for a person again instead: nothing posts
+/// it by itself, and it may be the only way in which the law is kept.
 async fn cancel_locked(
     connection: &mut PgConnection,
     notices: &[Uuid],
     reason: &str,
     rules: &ActionRules<'_>,
-) -> Result<()> {
+) -> Result<Released> {
     debug_assert!(DeliveryState::Held.may_become(DeliveryState::Cancelled));
     sqlx::query!(
-        "UPDATE deliveries SET state = 'cancelled', reason_code = $2, updated_at = $3
-         WHERE notice_id = ANY ($1) AND state = 'held'",
+        "UPDATE deliveries SET state = 'pending', reason_code = NULL, updated_at = $3
+         WHERE notice_id = ANY ($1) AND state = 'held' AND channel = 'letter' AND reason_code = $2",
         notices,
-        ReasonCode::ByPerson.as_str(),
+        ReasonCode::MemoryWentBack.as_str(),
         rules.moment.now,
     )
     .execute(&mut *connection)
     .await?;
+    let mut cancelled = sqlx::query_scalar!(
+        "UPDATE deliveries SET state = 'cancelled', reason_code = $2, updated_at = $3
+         WHERE notice_id = ANY ($1) AND state = 'held' RETURNING notice_id",
+        notices,
+        ReasonCode::ByPerson.as_str(),
+        rules.moment.now,
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    cancelled.sort_unstable();
+    cancelled.dedup();
     sqlx::query!(
         "UPDATE notices SET reason_code = $2, reason = $3 WHERE id = ANY ($1)",
-        notices,
+        &cancelled,
         ReasonCode::ByPerson.as_str(),
         reason,
     )
     .execute(&mut *connection)
     .await?;
-    refresh_states(connection, notices).await
+    refresh_states(connection, notices).await?;
+    let released = (notices.len() - cancelled.len()) as u64;
+    Ok(Released { released, cancelled: cancelled.len() as u64, ..Released::default() })
 }
 
-/// What became of the notices of a batch.
+/// What became of the notices of a batch that was released.
 async fn outcome(connection: &mut PgConnection, notices: &[Uuid]) -> Result<Released> {
     let row = sqlx::query!(
         r#"SELECT count(*) FILTER (WHERE state = 'superseded') AS "superseded!",
-                  count(*) FILTER (WHERE state = 'skipped') AS "skipped!",
-                  count(*) FILTER (WHERE state = 'cancelled') AS "cancelled!", count(*) AS "all!"
+                  count(*) FILTER (WHERE state = 'skipped') AS "skipped!", count(*) AS "all!"
            FROM notices WHERE id = ANY ($1)"#,
         notices,
     )
     .fetch_one(connection)
     .await?;
-    let ended = row.superseded + row.skipped + row.cancelled;
     Ok(Released {
-        released: (row.all - ended).unsigned_abs(),
+        released: (row.all - row.superseded - row.skipped).unsigned_abs(),
         superseded: row.superseded.unsigned_abs(),
         skipped: row.skipped.unsigned_abs(),
-        cancelled: row.cancelled.unsigned_abs(),
+        cancelled: 0,
     })
 }

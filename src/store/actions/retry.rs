@@ -111,8 +111,13 @@ async fn reachable<'o>(
     let (known, left): (Vec<_>, Vec<_>) = copies.into_iter().partition(|copy| is_known(copy));
     let may_go: Vec<&Copy> = known.into_iter().filter(|copy| !suppressed.contains(&copy.recipient_key)).collect();
     if may_go.is_empty() {
-        let reason = if left.is_empty() { ReasonCode::Suppressed } else { ReasonCode::AddressChanged };
-        let why = format!("the notice is {}; it cannot be sent again: {}", opened.state, reason.sentence());
+        if left.is_empty() {
+            // The notice may wait for something else, such as its letter.
+            let why = "the address is suppressed; the notice can be sent there again when that is lifted";
+            return Err(StoreError::wrong_state(DeliveryState::Suppressed.as_str(), why));
+        }
+        let why = ReasonCode::AddressChanged.sentence();
+        let why = format!("the notice is {}; it cannot be sent again: {why}", opened.state);
         return Err(StoreError::wrong_state(opened.state.as_str(), why));
     }
     Ok(may_go)

@@ -1,20 +1,24 @@
 //! The one transaction in which a staged file becomes permits, terms and notices.
 
 use chrono::{DateTime, Days, Utc};
+use chrono_tz::Tz;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use super::{
+    contradictions::{Contradictions, find_contradictions},
     foresee::{self, Foreseen, Messages},
     missing::{Missing, find_missing},
     plan::{self, Tally},
     record::{self, FileKept},
     write,
 };
+use crate::domain::calendar::day_in;
 use crate::store::{
-    Result, StoreError,
+    Moment, Result, StoreError,
     changes::{ChangeRules, Renewals, apply_many},
+    clock::database_now,
     history,
     office_log::{self, Deed, Subject},
     permit_types::{keep_schedules, load_schedules},
@@ -22,14 +26,20 @@ use crate::store::{
 };
 
 /// What is to be applied, and how.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Job<'j> {
     /// The import, whose rows are staged.
     pub id: Uuid,
     /// The file.
     pub file: FileKept<'j>,
-    /// What the database's clock showed at the import's `now`.
+    /// How many rows are staged.
+    pub rows: u64,
+    /// Business time of its start.
+    pub at: DateTime<Utc>,
+    /// What the database's clock showed then.
     pub began: DateTime<Utc>,
+    /// The office's zone.
+    pub zone: Tz,
     /// Names of the fields that the file has, and `contacts` if it has columns for them.
     pub given: &'j [String],
     /// Whether what is past is owed all the same, and renewals are confirmed.
@@ -38,7 +48,7 @@ pub struct Job<'j> {
     pub complete: bool,
     /// Whether all is taken back at the end.
     pub dry_run: bool,
-    /// When, in which windows, and up to which limit.
+    /// In which windows, and up to which limit. When is found anew once nothing else has to be waited for.
     pub rules: &'j ChangeRules<'j>,
 }
 
@@ -49,6 +59,10 @@ pub struct Applied {
     pub permits: Tally,
     /// Terms recorded that are not current.
     pub history_terms: u64,
+    /// Rows that made nothing, because what they say of a term was known or another row of the file says it.
+    pub repeated: u64,
+    /// Permit numbers whose rows contradict each other.
+    pub contradictions: Contradictions,
     /// Permit types recorded for the first time.
     pub types_created: u64,
     /// Notices made pending or held.
@@ -139,6 +153,9 @@ async fn apply_once(
 ) -> Result<Option<Commit>> {
     let mut transaction = connection.begin().await?;
     wait_for_imports(&mut transaction, waits).await?;
+    let moment = moment_now(&mut transaction, job).await?;
+    let rules = ChangeRules { moment, ..job.rules.clone() };
+    let job = &Job { rules: &rules, ..*job };
     let Some((mut applied, before)) = write_all(&mut transaction, job).await? else {
         transaction.rollback().await?;
         return Ok(None);
@@ -201,6 +218,13 @@ async fn wait_for_imports(connection: &mut PgConnection, waits: &mut impl FnMut(
     Ok(())
 }
 
+/// What it is by now. The file may have been long in reading, and the wait for another import long too: what asks for
+/// changes since then has to find those of this one, and midnight may have passed.
+async fn moment_now(connection: &mut PgConnection, job: &Job<'_>) -> Result<Moment> {
+    let now = job.at + (database_now(connection).await? - job.began);
+    Ok(Moment { now, today: day_in(now, job.zone) })
+}
+
 /// What was done, and of a dry run what mail was to come before that.
 async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Option<(Applied, Option<Messages>)>> {
     let (id, given, moment) = (job.id, job.given, job.rules.moment);
@@ -217,7 +241,9 @@ async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Optio
     let types_created = plan::create_types(connection, id, moment.now).await?;
     let permits = plan::tally(connection, id).await?;
     let archived = plan::list_archived(connection, id, ARCHIVED_LISTED).await?;
-    record::insert_import(connection, id, job.file, job.rules.by, moment.now).await?;
+    let alone = job.rows == permits.all();
+    let contradictions = if alone { Contradictions::default() } else { find_contradictions(connection, id).await? };
+    record::insert_import(connection, id, job.file, job.rules.by, job.at).await?;
     let notices_from = (!job.catch_up).then_some(moment.today);
     let created = write::insert_permits(connection, id, notices_from, moment.today, moment.now).await?;
     if created < permits.created {
@@ -232,8 +258,17 @@ async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Optio
     write::replace_contacts(connection, id).await?;
     let (notices_claimed, held) = write_notices(connection, job).await?;
     let history_terms = terms - permits.created - permits.renewed;
-    let applied =
-        Applied { permits, history_terms, types_created, notices_claimed, held, archived, ..Applied::default() };
+    let applied = Applied {
+        permits,
+        history_terms,
+        repeated: job.rows.saturating_sub(permits.all() + history_terms),
+        contradictions,
+        types_created,
+        notices_claimed,
+        held,
+        archived,
+        ..Applied::default()
+    };
     Ok(Some((applied, before)))
 }
 

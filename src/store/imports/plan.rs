@@ -26,6 +26,13 @@ pub struct Tally {
     pub earlier: u64,
 }
 
+impl Tally {
+    /// All permits of the file.
+    pub fn all(&self) -> u64 {
+        self.created + self.renewed + self.updated + self.unchanged
+    }
+}
+
 /// Plans what becomes of each permit without a plan. A field that is not among `given` never differs.
 pub(super) async fn plan_permits(connection: &mut PgConnection, import: Uuid, given: &[String]) -> Result<u64> {
     // A type is meant by its code as it stands, else by its name, else by the code made of its name.
@@ -47,7 +54,8 @@ pub(super) async fn plan_permits(connection: &mut PgConnection, import: Uuid, gi
                  WHEN r.expires_on < p.expires_on THEN 'earlier'
                  WHEN kinds.code IS DISTINCT FROM p.permit_type OR r.holder_name <> p.holder_name
                    OR r.status <> p.status OR r.holder_language <> p.holder_language
-                   OR ('holder_email' = ANY ($2) AND r.holder_email IS DISTINCT FROM p.holder_email)
+                   OR ('holder_email' = ANY ($2) AND (r.holder_email IS NOT NULL OR NOT r.holder_unusable)
+                       AND r.holder_email IS DISTINCT FROM p.holder_email)
                    OR ('site_address' = ANY ($2) AND r.site_address IS DISTINCT FROM p.site_address)
                    OR ('description' = ANY ($2) AND r.description IS DISTINCT FROM p.description)
                    OR ('issued_on' = ANY ($2) AND r.issued_on IS DISTINCT FROM p.issued_on)
@@ -60,23 +68,34 @@ pub(super) async fn plan_permits(connection: &mut PgConnection, import: Uuid, gi
          LEFT JOIN permits p ON p.number_key = r.number_key
          CROSS JOIN LATERAL (
              SELECT coalesce(jsonb_agg(jsonb_build_object('name', c.name, 'email', c.email, 'role', c.role,
-                                                          'language', c.language) ORDER BY c.position), '[]') AS list
+                                                          'language', c.language, 'from_holder', c.from_holder)
+                                       ORDER BY c.position), '[]') AS list
              FROM contacts c WHERE c.permit_id = p.id) AS known
          CROSS JOIN LATERAL (
-             -- Without columns for contacts, further addresses in the holder's cell are added and nobody is removed.
-             SELECT CASE WHEN 'contacts' = ANY ($2) THEN '[]' ELSE known.list END
-                    || coalesce(jsonb_agg(new.contact || jsonb_build_object('language',
-                                    coalesce(new.contact ->> 'language', same.language, r.holder_language,
-                                             p.holder_language, 'en'))
+             -- Who stays: those that the row's columns do not speak of, or spoke of in a way that nobody can use. Of
+             -- the holder's cell those are replaced that came from there, and never those whom a person entered.
+             SELECT coalesce(jsonb_agg(old.contact ORDER BY old.place), '[]') AS list
+             FROM jsonb_array_elements(known.list) WITH ORDINALITY AS old (contact, place)
+             WHERE r.contacts_unusable OR (r.holder_unusable AND (old.contact ->> 'from_holder')::boolean)
+                OR ('contacts' <> ALL ($2)
+                    AND ('holder_email' <> ALL ($2) OR NOT (old.contact ->> 'from_holder')::boolean
+                         OR EXISTS (SELECT FROM jsonb_array_elements(r.contacts) AS new (contact)
+                                    WHERE lower(new.contact ->> 'email') = lower(old.contact ->> 'email'))))) AS stay
+         CROSS JOIN LATERAL (
+             SELECT stay.list
+                    || coalesce(jsonb_agg(new.contact || jsonb_build_object(
+                                    'language', coalesce(new.contact ->> 'language', same.contact ->> 'language',
+                                                         r.holder_language, p.holder_language, 'en'),
+                                    'from_holder', coalesce(same.contact, new.contact) -> 'from_holder')
                                 ORDER BY new.place), '[]') AS list
              FROM jsonb_array_elements(r.contacts) WITH ORDINALITY AS new (contact, place)
              LEFT JOIN LATERAL (
-                 SELECT old.contact ->> 'language' AS language FROM jsonb_array_elements(known.list) AS old (contact)
+                 SELECT old.contact FROM jsonb_array_elements(known.list) AS old (contact)
                  WHERE lower(old.contact ->> 'email') = lower(new.contact ->> 'email')
                     OR (old.contact ->> 'email' IS NULL AND new.contact ->> 'email' IS NULL
                         AND old.contact ->> 'name' = new.contact ->> 'name')
                  LIMIT 1) AS same ON true
-             WHERE 'contacts' = ANY ($2) OR same.language IS NULL) AS wanted
+             WHERE same.contact IS NULL OR NOT stay.list @> jsonb_build_array(same.contact)) AS wanted
          WHERE i.import_id = $1 AND i.outcome IS NULL AND r.import_id = $1 AND r.file_row = i.file_row",
         import,
         given,

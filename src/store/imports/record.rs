@@ -70,7 +70,7 @@ pub(super) async fn finish_import(
     .await?;
     sqlx::query!(
         "INSERT INTO import_rejections (import_id, file_row, cells, errors)
-         SELECT import_id, file_row, cells, errors FROM import_rejected_rows WHERE import_id = $1",
+         SELECT import_id, file_row, cells, errors FROM import_rejected_rows WHERE import_id = $1 AND kept",
         import,
     )
     .execute(connection)
@@ -155,6 +155,7 @@ pub async fn list_rejections(
         .map(|row| staging::RejectedRow {
             file_row: row.file_row.unsigned_abs(),
             number_key: None,
+            kept: true,
             cells: row.cells.0,
             errors: row.errors,
         })

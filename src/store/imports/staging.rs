@@ -33,10 +33,14 @@ pub struct StagedRow {
     pub holder_name: String,
     /// Where the holder is written to.
     pub holder_email: Option<EmailAddress>,
+    /// Whether the cell of the holder's addresses has one that is none.
+    pub holder_unusable: bool,
     /// Empty when the row says nothing about it.
     pub holder_language: Option<String>,
     /// Others who get copies.
     pub contacts: Vec<StagedContact>,
+    /// Whether the cells of contacts have an address that is none.
+    pub contacts_unusable: bool,
     /// Where it applies.
     pub site_address: Option<String>,
     /// What it is for.
@@ -62,15 +66,19 @@ pub struct StagedContact {
     pub role: String,
     /// BCP 47 tag; empty when the row says nothing about it.
     pub language: Option<String>,
+    /// Whether the address is a further one of the holder's cell.
+    pub from_holder: bool,
 }
 
-/// One row that was rejected.
+/// One row that was rejected, or held back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedRow {
     /// Row of the file.
     pub file_row: u64,
     /// What makes its permit number unique, while it is staged and where that can be read.
     pub number_key: Option<String>,
+    /// Whether it is kept with the import; of one that is not, the number is all that is staged.
+    pub kept: bool,
     /// Its cells as they stand, which may be fewer or more than the header has.
     pub cells: Vec<String>,
     /// What is wrong with it, in words.
@@ -138,10 +146,11 @@ pub async fn insert_rows(connection: &mut PgConnection, import: Uuid, rows: &[St
     sqlx::query!(
         "INSERT INTO import_rows (import_id, file_row, id, permit_number, number_key, permit_type, permit_type_name,
                                   status, holder_name, holder_email, holder_language, contacts, site_address,
-                                  description, issued_on, effective_on, expires_on, external_id)
+                                  description, issued_on, effective_on, expires_on, external_id, holder_unusable,
+                                  contacts_unusable)
          SELECT $1, * FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
                                   $9::text[], $10::text[], $11::text[], $12::jsonb[], $13::text[], $14::text[],
-                                  $15::date[], $16::date[], $17::date[], $18::text[])",
+                                  $15::date[], $16::date[], $17::date[], $18::text[], $19::bool[], $20::bool[])",
         import,
         &rows.iter().map(|row| row.file_row as i64).collect::<Vec<_>>(),
         &rows.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
@@ -161,22 +170,25 @@ pub async fn insert_rows(connection: &mut PgConnection, import: Uuid, rows: &[St
         &days(|row| row.effective_on) as &[Option<NaiveDate>],
         &rows.iter().map(|row| row.expires_on).collect::<Vec<_>>(),
         &optional(|row| &row.external_id) as &[Option<String>],
+        &rows.iter().map(|row| row.holder_unusable).collect::<Vec<_>>(),
+        &rows.iter().map(|row| row.contacts_unusable).collect::<Vec<_>>(),
     )
     .execute(connection)
     .await?;
     Ok(())
 }
 
-/// Stages a batch of rejected rows, to be kept with the import.
+/// Stages a batch of rejected rows.
 pub async fn insert_rejected(connection: &mut PgConnection, import: Uuid, rows: &[RejectedRow]) -> Result<()> {
     sqlx::query!(
-        "INSERT INTO import_rejected_rows (import_id, file_row, cells, errors, number_key)
-         SELECT $1, * FROM unnest($2::bigint[], $3::jsonb[], $4::text[], $5::text[])",
+        "INSERT INTO import_rejected_rows (import_id, file_row, cells, errors, number_key, kept)
+         SELECT $1, * FROM unnest($2::bigint[], $3::jsonb[], $4::text[], $5::text[], $6::bool[])",
         import,
         &rows.iter().map(|row| row.file_row as i64).collect::<Vec<_>>(),
         &rows.iter().map(|row| json!(row.cells)).collect::<Vec<_>>(),
         &rows.iter().map(|row| row.errors.clone()).collect::<Vec<_>>(),
         &rows.iter().map(|row| row.number_key.clone()).collect::<Vec<_>>() as &[Option<String>],
+        &rows.iter().map(|row| row.kept).collect::<Vec<_>>(),
     )
     .execute(connection)
     .await?;
@@ -186,13 +198,67 @@ pub async fn insert_rejected(connection: &mut PgConnection, import: Uuid, rows: 
 fn contacts(row: &StagedRow) -> Value {
     let one = |contact: &StagedContact| {
         let email = contact.email.as_ref().map(ToString::to_string);
-        let mut value = json!({ "name": contact.name, "email": email, "role": contact.role });
+        let (name, role, from_holder) = (&contact.name, &contact.role, contact.from_holder);
+        let mut value = json!({ "name": name, "email": email, "role": role, "from_holder": from_holder });
         if let Some(language) = &contact.language {
             value["language"] = language.as_str().into();
         }
         value
     };
     row.contacts.iter().map(one).collect()
+}
+
+/// Good rows that are held back, because another row of their permit was rejected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldBack {
+    /// How many.
+    pub rows: u64,
+    /// The first of them.
+    pub first: Vec<HeldRow>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldRow {
+    /// Row of the file.
+    pub file_row: u64,
+    /// Number of the permit.
+    pub permit_number: String,
+    /// Whether every rejected row of the permit is kept. Beside one that is not, this row would look as if it were all
+    /// that the file says of the permit.
+    pub whole: bool,
+}
+
+/// Takes back the rows of all permits of which a row was rejected, when all rows are staged: what that row says is not
+/// known, and it may be that the permit was renewed or revoked. Lists the first `limit` of them.
+pub async fn hold_back(connection: &mut PgConnection, import: Uuid, limit: u64) -> Result<HeldBack> {
+    let first = sqlx::query!(
+        r#"WITH wrong AS MATERIALIZED (
+               SELECT number_key, bool_and(kept) AS whole FROM import_rejected_rows
+               WHERE import_id = $1 AND number_key IS NOT NULL GROUP BY 1)
+           SELECT r.file_row, r.permit_number, wrong.whole AS "whole!"
+           FROM import_rows r JOIN wrong ON wrong.number_key = r.number_key
+           WHERE r.import_id = $1 ORDER BY r.file_row LIMIT $2"#,
+        import,
+        i64::try_from(limit).unwrap_or(i64::MAX),
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    let rows = sqlx::query!(
+        "WITH wrong AS MATERIALIZED (
+             SELECT DISTINCT number_key FROM import_rejected_rows WHERE import_id = $1 AND number_key IS NOT NULL)
+         DELETE FROM import_rows r USING wrong WHERE r.import_id = $1 AND r.number_key = wrong.number_key",
+        import,
+    )
+    .execute(connection)
+    .await?
+    .rows_affected();
+    let first = first.into_iter().map(|row| HeldRow {
+        file_row: row.file_row.unsigned_abs(),
+        permit_number: row.permit_number,
+        whole: row.whole,
+    });
+    Ok(HeldBack { rows, first: first.collect() })
 }
 
 /// Marks the current term of each permit number, when all rows are staged: the last by expiry, start and place.

@@ -103,7 +103,8 @@ pub(super) async fn update_permits(
     sqlx::query!(
         "UPDATE permits p
          SET permit_type = i.permit_type, status = coalesce(r.status, p.status), holder_name = r.holder_name,
-             holder_email = CASE WHEN 'holder_email' = ANY ($2) THEN r.holder_email ELSE p.holder_email END,
+             holder_email = CASE WHEN 'holder_email' = ANY ($2) AND (r.holder_email IS NOT NULL OR NOT r.holder_unusable)
+                                 THEN r.holder_email ELSE p.holder_email END,
              holder_language = coalesce(r.holder_language, p.holder_language),
              site_address = CASE WHEN 'site_address' = ANY ($2) THEN r.site_address ELSE p.site_address END,
              description = CASE WHEN 'description' = ANY ($2) THEN r.description ELSE p.description END,
@@ -139,9 +140,9 @@ pub(super) async fn replace_contacts(connection: &mut PgConnection, import: Uuid
     .execute(&mut *connection)
     .await?;
     sqlx::query!(
-        "INSERT INTO contacts (id, permit_id, position, name, email, role, language)
+        "INSERT INTO contacts (id, permit_id, position, name, email, role, language, from_holder)
          SELECT gen_random_uuid(), i.permit_id, c.place - 1, c.contact ->> 'name', c.contact ->> 'email',
-                c.contact ->> 'role', c.contact ->> 'language'
+                c.contact ->> 'role', c.contact ->> 'language', (c.contact ->> 'from_holder')::boolean
          FROM import_permits i CROSS JOIN LATERAL jsonb_array_elements(i.contacts) WITH ORDINALITY AS c (contact, place)
          WHERE i.import_id = $1 AND i.outcome IN ('created', 'renewed', 'updated')",
         import,

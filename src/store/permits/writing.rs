@@ -143,24 +143,34 @@ pub(in crate::store) async fn set_archived(
     Ok(())
 }
 
-/// Puts these contacts in the place of a permit's present ones.
+/// Puts these contacts in the place of a permit's present ones. One that stays as it is stays what it was: of an import.
 pub(in crate::store) async fn replace_contacts(
     connection: &mut PgConnection,
     permit: Uuid,
     contacts: &[Contact],
 ) -> Result<()> {
-    sqlx::query!("DELETE FROM contacts WHERE permit_id = $1", permit).execute(&mut *connection).await?;
+    let before = sqlx::query!(
+        "DELETE FROM contacts WHERE permit_id = $1 RETURNING name, email, role, language, from_holder",
+        permit
+    );
+    let before = before.fetch_all(&mut *connection).await?;
     for (position, contact) in contacts.iter().enumerate() {
+        let email = contact.email.as_ref().map(ToString::to_string);
+        let same = before.iter().find(|old| {
+            (&old.name, &old.email, &old.role, &old.language)
+                == (&contact.name, &email, &contact.role, &contact.language)
+        });
         sqlx::query!(
-            "INSERT INTO contacts (id, permit_id, position, name, email, role, language)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            "INSERT INTO contacts (id, permit_id, position, name, email, role, language, from_holder)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
             Uuid::now_v7(),
             permit,
             position as i32,
             contact.name,
-            contact.email.as_ref().map(ToString::to_string),
+            email,
             contact.role,
             contact.language,
+            same.is_some_and(|old| old.from_holder),
         )
         .execute(&mut *connection)
         .await?;

@@ -77,6 +77,7 @@ fn complete(path: &str, method: &str, operation: &mut Value, schemas: &mut Value
     let http = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap_or_default();
     let scope = needed(&http, path).as_str();
     operation["security"] = json!([{ "token": [scope] }]);
+    shorten_summary(operation);
     let text = operation["description"].as_str().map(|text| format!("{text}\n\n")).unwrap_or_default();
     operation["description"] = format!("{text}Needs the scope `{scope}`.").into();
 
@@ -86,6 +87,16 @@ fn complete(path: &str, method: &str, operation: &mut Value, schemas: &mut Value
     }
     add_problems(path, method, operation);
     add_headers(method, operation, schemas);
+}
+
+/// The summary is one sentence, for lists; what a handler says besides stands in the description.
+fn shorten_summary(operation: &mut Value) {
+    let summary = operation["summary"].as_str().unwrap_or_default().replace('\n', " ");
+    let Some(end) = summary.find(". ") else { return };
+    let (first, rest) = summary.split_at(end + 1);
+    let text = operation["description"].as_str().map(|text| format!("\n\n{text}")).unwrap_or_default();
+    operation["description"] = format!("{}{text}", rest.trim()).into();
+    operation["summary"] = first.into();
 }
 
 fn add_parameters(method: &str, operation: &mut Value) {

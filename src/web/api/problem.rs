@@ -190,6 +190,11 @@ impl Problem {
         &self.0.detail
     }
 
+    /// The state that does not allow it.
+    pub fn state(&self) -> Option<&str> {
+        self.0.members.get("state")?.as_str()
+    }
+
     /// Fields that are not right.
     pub fn errors(&self) -> &[FieldError] {
         &self.0.errors

@@ -18,6 +18,7 @@ use super::frame::{Frame, show_as, shown};
 use super::visit::{Visit, cookie, no_randomness};
 use super::words::Done;
 use crate::auth::Secret;
+use crate::domain::saying::counted;
 use crate::domain::text::hex;
 use crate::store::PgConnection;
 use crate::store::people::attempts::{Counted, count_failure, forget_failures, wait_left};
@@ -170,7 +171,7 @@ fn local(next: &str) -> &str {
 fn in_words(seconds: i64) -> String {
     match seconds {
         1 => "1 second".to_owned(),
-        ..=90 => format!("{seconds} seconds"),
-        _ => format!("{} minutes", (seconds + 59) / 60),
+        ..=90 => counted(seconds, "second"),
+        _ => counted((seconds + 59) / 60, "minute"),
     }
 }

@@ -66,6 +66,17 @@ impl AlarmView {
         let cleared = alarm.cleared_at.map(|at| when(at, zone));
         Self { raised: when(alarm.raised_at, zone), cleared, alarm }
     }
+
+    /// What the operator does, in pieces; one that names a page has its path.
+    fn advice(&self) -> Vec<(&'static str, &'static str)> {
+        let text = self.alarm.kind.advice();
+        let pages = [("page Problems", "/problems"), ("page Notices", "/notices"), ("page Scans", "/scans")];
+        let named = pages.into_iter().find_map(|(name, path)| Some((text.split_once(name)?, name, path)));
+        match named {
+            Some(((before, after), name, path)) => vec![(before, ""), (name, path), (after, "")],
+            None => vec![(text, "")],
+        }
+    }
 }
 
 /// One kind of problem: how many there are, and the one thing to do about it.

@@ -16,9 +16,44 @@ pub fn wrongs_of(problem: Problem, label: impl Fn(&str) -> String) -> Result<Wro
     }
     let wrongs = problem.errors().iter().map(|error| {
         let field = error.pointer.trim_start_matches('/');
-        (field.to_owned(), format!("{}: {}.", label(field), error.detail))
+        (field.to_owned(), about(&label(field), &error.detail))
     });
     Ok(wrongs.collect())
+}
+
+/// A sentence about a field: `is needed` goes on after its name, what is whole by itself stands behind a colon.
+fn about(label: &str, detail: &str) -> String {
+    let goes_on = ["is ", "must ", "has ", "cannot "].iter().any(|verb| detail.starts_with(verb));
+    let joint = if goes_on { "" } else { ":" };
+    format!("{label}{joint} {}.", detail.trim_end_matches('.'))
+}
+
+/// The fields of an import whose names nobody would write so.
+const INTERNAL: [&str; 13] = [
+    "permit_number",
+    "permit_type",
+    "holder_name",
+    "holder_email",
+    "holder_language",
+    "site_address",
+    "issued_on",
+    "effective_on",
+    "expires_on",
+    "external_id",
+    "contact_email",
+    "contact_name",
+    "contact_role",
+];
+
+/// A sentence of a command with the names that pages give to fields. What it quotes stays as it is.
+pub fn with_labels(sentence: &str) -> String {
+    let pieces = sentence.split('"').enumerate().map(|(place, piece)| {
+        if place % 2 == 1 {
+            return piece.to_owned();
+        }
+        INTERNAL.iter().fold(piece.to_owned(), |piece, field| piece.replace(field, &plain(field)))
+    });
+    pieces.collect::<Vec<_>>().join("\"")
 }
 
 /// A field's name for people: `expires_on` is "Expires on".
@@ -34,4 +69,12 @@ pub fn given(form: &Form, name: &str) -> Value {
         "" => Value::Null,
         text => text.into(),
     }
+}
+
+/// A sentence that begins as one and ends as one.
+pub fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+    let end = if text.ends_with(['.', '?', '!']) { "" } else { "." };
+    format!("{first}{}{end}", chars.as_str())
 }

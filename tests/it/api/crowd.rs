@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 use tokio::time::Duration;
 
 use crate::support::api::{Answered, TestApi, send};
+use crate::support::postbox::until;
 
 /// What one of the crowd was told: the version that its change made, or none.
 async fn change(api: &TestApi, path: &str, number: i64) -> Option<String> {
@@ -93,9 +94,7 @@ async fn a_request_that_is_sent_again_and_again_takes_no_places_from_others() {
         // One waits for the lock; the rest have had time to come.
         let waits = "SELECT count(*)::text FROM pg_stat_activity
                      WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        while api.office.text(waits).await != ["1"] {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until("one waits for the lock", async || api.office.text(waits).await == ["1"]).await;
         tokio::time::sleep(Duration::from_millis(300)).await;
         let other = tokio::time::timeout(Duration::from_secs(3), api.get("/permits")).await;
         lock.rollback().await.unwrap();

@@ -47,7 +47,7 @@ async fn a_day_with_a_permit(api: &TestApi, browser: &Browser) {
     browser.fill("Permit number", "B-42").await;
     browser.press("Record the permit").await;
     browser.see("There is a problem").await;
-    browser.see("Last valid day: is needed.").await;
+    browser.see("Last valid day is needed.").await;
     browser.choose("Permit type", "Food").await;
     browser.fill("Last valid day", &expires).await;
     browser.fill("Name", "Grace O'Holder").await;
@@ -101,7 +101,7 @@ async fn the_keyboard_alone_is_enough() {
     browser.key(Key::Enter + "").await;
     browser.see("There is a problem").await;
     // What went wrong is read first, and leads to the fields.
-    browser.tab_to("Last valid day: is needed.").await;
+    browser.tab_to("Last valid day is needed.").await;
     browser.key(Key::Enter + "").await;
     assert_eq!(browser.focused().await, "Last valid day");
     browser.key("06302031").await;
@@ -109,7 +109,7 @@ async fn the_keyboard_alone_is_enough() {
     browser.key("Ada Holder").await;
     browser.tab_to("Record the permit").await;
     browser.key(Key::Enter + "").await;
-    browser.tab_to("Permit type: is needed.").await;
+    browser.tab_to("Permit type is needed.").await;
     browser.key(Key::Enter + "").await;
     browser.key("Food").await;
     browser.tab_to("Record the permit").await;

@@ -113,3 +113,22 @@ fn a_folder_without_rights_is_one_sentence() {
     let desk = desk.with("DATA_DIR", inside.clone());
     refused(&desk, &["scan"], 1, &["file"]);
 }
+
+#[test]
+fn a_dry_run_ends_as_the_import_would() {
+    let desk = Desk::new().with("CLOCK", "2026-11-01T09:00:00Z");
+    let header = "permit_number,permit_type,holder_name,expires_on\n";
+    std::fs::write(desk.folder().join("bad.csv"), format!("{header}1,Food,Ann,never\n")).expect("written");
+    std::fs::write(desk.folder().join("some.csv"), format!("{header}1,Food,Ann,never\n2,Food,Ann,2027-01-31\n"))
+        .expect("written");
+    for (arguments, code) in [
+        (&["import", "bad.csv", "--keep-good-rows"][..], 1),
+        (&["import", "some.csv"], 1),
+        (&["import", "some.csv", "--keep-good-rows"], 0),
+    ] {
+        for more in [&[][..], &["--dry-run"]] {
+            let done = desk.run(&[arguments, more].concat());
+            assert_eq!(done.code, Some(code), "{arguments:?} {more:?}: {done:?}");
+        }
+    }
+}

@@ -45,6 +45,9 @@ fn what_was_saved_is_used_again_and_what_is_given_goes_before_it() {
     let exported = desk.run(&["export"]).out;
     assert!(exported.contains(",A-1,cab,active,active,Zoe,") && exported.contains(",A-2,cab,closed,"), "{exported}");
 
+    let by_month = ["import", "new.csv", "--mapping", "Old System", "--date-format", "%m/%d/%Y", "--dry-run", "--json"];
+    assert_eq!(desk.json(&by_month)["guessed"]["date_format"], "%m/%d/%Y");
+
     // A copy under another name, and one that is replaced.
     let copied = ["import", "new.csv", "--mapping", "Old System", "--save-mapping", "Copy"];
     assert_eq!(desk.run(&copied).code, Some(0));
@@ -61,12 +64,14 @@ fn a_mapping_that_does_not_fit_or_does_not_exist_is_named() {
     // What cannot be read is not saved.
     let refused = desk.run(&[&["import", "other.csv"], &CHOSEN[..], &format[..]].concat());
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.err.contains("has no column \"Ref\" for --map permit_number"), "{refused:?}");
+    assert!(refused.err.contains("has no column \"Ref\" for permit_number; its columns are"), "{refused:?}");
     assert!(desk.run(&["import", "old.csv", "--mapping", "Old"]).err.contains("saved are: none"));
     assert_eq!(desk.run(&[&["import", "old.csv"], &CHOSEN[..], &format[..]].concat()).code, Some(0));
     let gone = desk.run(&["import", "other.csv", "--mapping", "old"]);
     assert_eq!(gone.code, Some(1), "{gone:?}");
-    for said in ["the file has no column \"Ref\"", "the saved mapping \"Old\" reads permit_number", "Reference, Who"] {
+    for said in
+        ["the file has no column \"Ref\"", "the saved mapping \"Old\" reads permit_number", "\"Reference\", \"Who\""]
+    {
         assert!(gone.err.contains(said), "{said}: {gone:?}");
     }
     let mended = ["import", "other.csv", "--mapping", "old", "--map", "permit_number=Reference"];

@@ -12,6 +12,14 @@ fn serving(desk: &Desk) -> (Running, String) {
 }
 
 #[test]
+fn it_says_where_it_listens_and_where_people_reach_it() {
+    let desk = Desk::new().with("PUBLIC_URL", "https://permits.example.org");
+    let mut serve = desk.start(&["serve"]);
+    let line = serve.wait_for("Listening on http://127.0.0.1:");
+    assert!(line.ends_with("/, people reach it at https://permits.example.org/"), "{line}");
+}
+
+#[test]
 fn it_is_ready_scans_at_its_first_start_and_stops_in_order() {
     let desk = Desk::new().with("LOG_FORMAT", "json");
     let (mut serve, url) = serving(&desk);

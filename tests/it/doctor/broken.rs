@@ -70,6 +70,9 @@ async fn a_database_that_may_lose_what_it_said_is_a_fault() {
     let (checks, _) = lines(&desk);
     says(&checks, "durability", "fault", "fsync", "switch them on");
     says(&checks, "migrations", "ok", "up to date", "");
+    let (checks, _) = lines(&desk.again().with("CLOCK", "2030-01-01T00:00:00Z"));
+    says(&checks, "schedule", "ok", " 2030-01-01 ", "");
+    let (checks, _) = lines(&desk);
     says(&checks, "memory", "ok", "the database that wrote it", "");
 
     run(&url, "UPDATE memory_marks SET notices_oid = notices_oid + 1").await;
@@ -129,6 +132,7 @@ async fn weak_and_open_secrets_are_warned_of_and_not_shown() {
     assert_ne!(url, with_password, "the user stands in the URL");
     let desk = desk
         .with("DATABASE_URL", with_password)
+        .with("DATABASE_DIRECT_URL", url.replacen("permits@", "permits:Zq9-x7Kd@", 1))
         .with("ADMIN_EMAIL", "ann.baker@office.example")
         .with("SMTP_URL", "smtp://permits:Sw0rdfish-and-Chips@127.0.0.1:1?tls=none")
         .with("MAIL_FROM", "Office <office@example.org>")
@@ -138,10 +142,17 @@ async fn weak_and_open_secrets_are_warned_of_and_not_shown() {
         let (checks, _) = lines(&desk);
         says(&checks, "secrets", "warning", "ADMIN_PASSWORD ", "choose another");
         says(&checks, "secrets", "warning", "the password in DATABASE_URL is made of", "another password");
+        says(
+            &checks,
+            "secrets",
+            "warning",
+            "the password in DATABASE_DIRECT_URL has fewer than 12",
+            "another password",
+        );
         says(&checks, "secrets", "warning", "goes to the mail server in clear", "smtps://");
         says(&checks, "settings", "warning", "MAIL_ALLOWLIST is unset", "unless it is meant so");
         let all = format!("{checks:?}");
-        for secret in [password, "Permits123456", "Sw0rdfish"] {
+        for secret in [password, "Permits123456", "Zq9-x7Kd", "Sw0rdfish"] {
             assert!(!all.contains(secret), "{secret} is shown: {all}");
         }
     }
@@ -164,6 +175,14 @@ async fn a_mail_server_that_is_away_or_refuses_the_sender_is_a_fault() {
     let (checks, _) = lines(&desk.again().with("SMTP_URL", refusing.url()));
     says(&checks, "mail", "fault", "mail failed: ", "correct SMTP_URL or MAIL_FROM");
     says(&checks, "mail", "fault", "you may not send", "look at the mail server");
+    let choosy = SmtpServer::with([Rule::new(At::Rcpt, Act::Say("550 5.1.1 nobody of that name\r\n"))]);
+    let asked = desk.again().with("SMTP_URL", choosy.url());
+    let done = asked.run(&["doctor", "--send-test", "ann@example.org", "--json"]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    let said: Value = serde_json::from_str(&done.out).expect("JSON");
+    let checks = said["checks"].as_array().expect("the checks");
+    says(checks, "mail", "warning", "takes mail from office@example.org, in clear", "STARTTLS");
+    says(checks, "test mail", "fault", "nobody of that name", "look at the mail server");
     let strict = SmtpServer::start(Behaviour { auth: Some("PLAIN"), ..Behaviour::default() });
     let wrong = format!("smtp://permits:wrong-password-9@127.0.0.1:{}?tls=none", strict.port());
     let (checks, _) = lines(&desk.with("SMTP_URL", wrong));

@@ -6,4 +6,5 @@ mod days;
 mod lives;
 mod moments;
 mod oracle;
+mod saying;
 mod values;

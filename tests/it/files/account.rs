@@ -16,7 +16,7 @@ fn a_row_that_is_wrong_twice_is_listed_twice_and_rejected_once() {
     assert_eq!(errors(&reading), expected);
     assert_eq!((reading.rows, reading.rejected), (499, 1));
     let text = ImportReport::of(reading, false).to_string();
-    assert!(text.contains("row 400, expires_on \"2026-02-30\": no such date"), "{text}");
+    assert!(text.contains("row 400, expires_on \"2026-02-30\": not understood as a date"), "{text}");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn the_report_has_the_shape_that_scripts_read() {
         json["errors"],
         serde_json::json!([{
             "row": 3, "column": "expires_on", "value": "soon", "code": "invalid_date",
-            "detail": "no such date; this column is read as %Y-%m-%d",
+            "detail": "not understood as a date; the dates of this column are read as 2027-03-25 (%Y-%m-%d)",
         }])
     );
     assert_eq!(json["rejected_by_reason"], serde_json::json!({"invalid_date": 1}));
@@ -65,6 +65,7 @@ fn the_report_has_the_shape_that_scripts_read() {
             "addresses_cleaned",
             "addresses_missing",
             "committed",
+            "contradictory_numbers",
             "dry_run",
             "errors",
             "guessed",
@@ -72,11 +73,13 @@ fn the_report_has_the_shape_that_scripts_read() {
             "id",
             "mapped",
             "notices_claimed",
+            "notices_held",
             "permits_created",
             "permits_renewed",
             "permits_updated",
             "rejected",
             "rejected_by_reason",
+            "repeated",
             "rows",
             "skipped",
             "skipped_by_reason",

@@ -41,6 +41,12 @@ fn a_contact_column_is_the_holders_only_where_the_holder_has_no_other() {
     assert_eq!((terms[1].contacts[0].name.as_str(), terms[1].contacts[0].email.as_ref()), ("Cy", None));
     let text = "permit_number,permit_type,holder_name,contact_email,expires_on\n1,Food,Ann,a@example.org,2026-01-01\n";
     assert!(read(text, &plain()).unwrap().1[0].holder_email.is_some());
+    // A name alone is nobody to write to.
+    let text =
+        "permit_number,permit_type,holder_name,contact_name,contact_role,expires_on\n1,Food,Ann,Bob,agent,2026-01-01\n";
+    let (reading, terms) = read(text, &plain()).unwrap();
+    assert!(terms[0].contacts.is_empty(), "{terms:?}");
+    assert_eq!(reading.warnings[0].detail, "nothing is read from the columns contact_name, contact_role");
 }
 
 #[test]
@@ -62,7 +68,7 @@ fn map_chooses_the_column_and_missing_fields_are_named_all_at_once() {
     );
     let (reading, terms) = read(text, &typed.unwrap()).unwrap();
     assert_eq!(terms[0].permit_type_name, "Taxi");
-    assert_eq!(reading.warnings[0].detail, "nothing is read from the columns B");
+    assert_eq!(reading.warnings[0].detail, "nothing is read from the column \"B\"");
 }
 
 #[test]
@@ -130,6 +136,13 @@ fn the_columns_of_our_own_export_are_known_or_passed_over() {
     assert_eq!(terms[0].holder_language.as_deref(), Some("pt-BR"));
     let contacts: Vec<_> = terms[0].contacts.iter().map(|one| (one.role.as_str(), one.language.as_deref())).collect();
     assert_eq!(contacts, [("tenant", Some("es")), ("agent", None)]);
+}
+
+#[test]
+fn of_other_files_columns_of_the_same_names_are_said_to_be_passed_over() {
+    let text = "permit_number,permit_type,holder_name,expires_on,version,custom\n1,Food,Ann,2026-01-31,7,x\n";
+    let (reading, _) = read(text, &plain()).unwrap();
+    assert_eq!(reading.warnings[0].detail, "nothing is read from the columns version, custom");
 }
 
 #[test]

@@ -27,6 +27,8 @@ fn one_value_that_fits_one_format_only_decides_its_whole_column() {
         (&["20260201"], "%Y%m%d", "2026-02-01"),
         (&["1-Feb-2026"], "%d-%b-%Y", "2026-02-01"),
         (&["\"Feb 1, 2026\""], "%b %d, %Y", "2026-02-01"),
+        (&["\"December 31, 2026\"", "\"May 1, 2027\""], "%B %d, %Y", "2026-12-31"),
+        (&["31 December 2026"], "%d %B %Y", "2026-12-31"),
         (&["05/05/2026"], "%m/%d/%Y", "2026-05-05"),
     ] {
         let (reading, terms) = read(with_dates(dates), &plain()).unwrap();
@@ -37,11 +39,31 @@ fn one_value_that_fits_one_format_only_decides_its_whole_column() {
 }
 
 #[test]
+fn years_of_two_digits_are_never_guessed_and_it_is_said_what_to_do() {
+    for date in ["6/5/26", "31.12.26", "5-Jun-26", "12/31/26"] {
+        let (reading, _) = read(with_dates(&[date, "2027-03-04"]), &plain()).unwrap();
+        assert_eq!(errors(&reading), [(2, "expires_on", InvalidDate)], "{date}");
+        let detail = &reading.errors[0].detail;
+        let said = ["are read as 2027-03-25 (%Y-%m-%d)", "write the year with four digits, or give --date-format"];
+        assert!(said.iter().all(|said| detail.contains(said)), "{detail}");
+    }
+    let (reading, _) = read(with_dates(&["12/31/2026", "soon"]), &plain()).unwrap();
+    let detail = "not understood as a date; the dates of this column are read as 03/25/2027 (%m/%d/%Y)";
+    assert_eq!(reading.errors[0].detail, detail);
+    // Named, they are read, and a year of four digits is not taken for one of two.
+    let us = options(&[], &[], Some("%m/%d/%y"), false);
+    let (reading, terms) = read(with_dates(&["6/5/26", "12/31/99", "6/5/2026", "6/5/1999"]), &us).unwrap();
+    assert_eq!((terms[0].expires_on, terms[1].expires_on), (day("2026-06-05"), day("1999-12-31")));
+    assert_eq!(errors(&reading), [(4, "expires_on", InvalidDate), (5, "expires_on", InvalidDate)]);
+}
+
+#[test]
 fn columns_that_are_ambiguous_throughout_ask_for_a_format() {
     let text = "permit_number,permit_type,holder_name,issued_on,expires_on\n1,Food,Ann,02/01/2026,03/04/2026\n\
                 2,Food,Bob,05/05/2025,06/06/2026\n";
     let sentence = refused(text).to_string();
-    for part in ["issued_on (such as 02/01/2026)", "expires_on (such as 03/04/2026)", "--date-format %d/%m/%Y"] {
+    for part in ["\"issued_on\" (such as 02/01/2026)", "\"expires_on\" (such as 03/04/2026)", "--date-format %d/%m/%Y"]
+    {
         assert!(sentence.contains(part), "{sentence}");
     }
     let (_, terms) = read(text, &options(&[], &[], Some("%d/%m/%Y"), false)).unwrap();

@@ -83,7 +83,8 @@ fn days_count_from_1904_where_the_workbook_says_so() {
 
 #[test]
 fn control_characters_in_disguise_are_line_ends_or_stay_disguised() {
-    let rows = row(&[text("1"), text("Fo_x0000_od"), text("Ann_x000D_ Lee_x005F_x_x00"), text("2026-05-01")]);
+    let rows =
+        row(&[text("1"), text("Fo_x0000_od"), text("Ann_x000D__x000A__x0009_Lee_x005F_x_x00"), text("2026-05-01")]);
     let (_, terms) = read_book(&book(&rows));
     assert_eq!((terms[0].permit_type_name.as_str(), terms[0].holder_name.as_str()), ("Fo_x0000_od", "Ann Lee_x_x00"));
 }

@@ -101,6 +101,22 @@ fn a_file_that_grows_between_the_passes_is_refused() {
 }
 
 #[test]
+fn a_file_whose_values_change_between_the_passes_is_refused_too() {
+    for (other, later) in [("2026-01-01,", 0), ("2026-12-31", 2)] {
+        let path = Desk::new();
+        let path = path.file(with_dates(&["2026-01-01"]));
+        let options = plain();
+        let prepared = files::prepare(&path, &options).unwrap();
+        let written = std::fs::metadata(&path).unwrap().modified().unwrap();
+        std::fs::write(&path, with_dates(&[other])).unwrap();
+        let file = std::fs::File::options().append(true).open(&path).unwrap();
+        file.set_modified(written + std::time::Duration::from_secs(later)).unwrap();
+        let error = prepared.each(|_| Ok::<_, ReadError>(())).unwrap_err();
+        assert!(matches!(error.fault, FileFault::Changed), "{other}");
+    }
+}
+
+#[test]
 fn rows_with_a_cell_too_few_or_too_many_and_cells_too_long_are_errors_by_row() {
     let text = format!("{HEADER}1,Food,Ann\n2,Food,Bob,,2026-01-01,more\n3,Food,{},,2026-01-01\n", "x".repeat(10_001));
     let (reading, terms) = read(text, &plain()).unwrap();

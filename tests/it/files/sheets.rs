@@ -182,6 +182,10 @@ fn the_sheet_is_named_or_the_only_one_with_something_in_it() {
     };
     let fault = refused(two(false));
     assert!(matches!(fault, FileFault::SheetNeeded { .. }));
+    assert!(
+        fault.to_string().starts_with("the only sheet with something in it is hidden; say with --sheet"),
+        "{fault}"
+    );
     let sentence = fault.to_string();
     assert!(
         sentence.contains("--sheet NAME") && sentence.contains("\"Notes\", \"Old\", \"Permits 2026\""),
@@ -239,7 +243,7 @@ fn what_nobody_sees_in_a_sheet_is_said() {
         "{}",
         said(Reason::BesideTable)
     );
-    assert_eq!(said(Reason::HiddenColumns), "hidden columns are read like the others: D");
+    assert_eq!(said(Reason::HiddenColumns), "a hidden column is read like the others: D");
 }
 
 #[test]
@@ -343,4 +347,19 @@ fn a_workbook_can_come_out_of_a_pipe() {
     let (reading, _) = read_path(&pipe, &ImportOptions::default()).unwrap();
     writer.join().unwrap().unwrap();
     assert_eq!(reading.rows, 100);
+}
+
+#[test]
+fn a_permit_number_that_became_a_date_is_refused() {
+    let book = workbook(|sheet| {
+        let format = Format::new().set_num_format("dd/mm/yyyy");
+        for row in 1..3 {
+            sheet.write_row(row, 0, ["3-12", "Food", "Ann", "", "2026-05-01"]).unwrap();
+        }
+        sheet.write_datetime_with_format(1, 0, date("2026-03-12"), &format).unwrap();
+    });
+    let (reading, terms) = read_book(&book);
+    assert_eq!(errors(&reading), [(2, "permit_number", Reason::InvalidPermitNumber)]);
+    assert!(reading.errors[0].detail.starts_with("the spreadsheet has made a date of it"), "{:?}", reading.errors);
+    assert_eq!((terms.len(), reading.nameless), (1, 1));
 }

@@ -9,13 +9,15 @@ use permit_notifier::files::{Input, Reason};
 use super::{Desk, errors, options, plain, read, with_addresses};
 
 #[test]
-fn status_words_are_mapped_and_unknown_ones_name_the_option() {
+fn status_words_are_mapped_and_unknown_ones_name_ours() {
     let text = "permit_number,permit_type,holder_name,expires_on,status\n1,Food,Ann,2026-01-01,AAI\n\
                 2,Food,Ann,2026-01-01,Expired\n3,Food,Ann,2026-01-01,cancelled\n4,Food,Ann,2026-01-01,REA\n\
                 5,Food,Ann,2026-01-01,\n";
     let (reading, terms) = read(text, &plain()).unwrap();
     assert_eq!(errors(&reading), [(5, "status", Reason::UnknownStatus)]);
-    assert!(reading.errors[0].detail.contains("--status FROM=TO"));
+    assert!(
+        reading.errors[0].detail.ends_with("say which of ours it is: active, suspended, revoked, surrendered, closed")
+    );
     let statuses: Vec<PermitStatus> = terms.iter().map(|term| term.status).collect();
     assert_eq!(statuses, [Active, Active, Surrendered, Active]);
     assert_eq!(reading.warnings[0].code, Reason::StatusTakenAsActive);
@@ -122,6 +124,13 @@ fn a_malformed_address_rejects_its_row_or_is_left_out_with_a_warning() {
 }
 
 #[test]
+fn a_malformed_cell_is_reported_once_and_whole() {
+    let (reading, _) = read(with_addresses(&["owner5@example,com"]), &plain()).unwrap();
+    let found: Vec<_> = reading.errors.iter().map(|error| error.value.as_deref()).collect();
+    assert_eq!(found, [Some("owner5@example,com")]);
+}
+
+#[test]
 fn a_malformed_address_of_a_row_that_is_rejected_is_one_of_its_errors() {
     let text = "permit_number,permit_type,holder_name,holder_email,expires_on\n1,Food,Ann,ann@nodot,2026-02-31\n";
     let (reading, terms) = read(text, &options(&[], &[], None, true)).unwrap();
@@ -129,4 +138,40 @@ fn a_malformed_address_of_a_row_that_is_rejected_is_one_of_its_errors() {
     let found: Vec<_> = errors(&reading).into_iter().map(|(_, column, reason)| (column, reason)).collect();
     assert_eq!(found, [("expires_on", Reason::InvalidDate), ("holder_email", Reason::MalformedAddress)]);
     assert!(!reading.errors[1].detail.contains("kept"), "{:?}", reading.errors);
+}
+
+#[test]
+fn words_for_nothing_are_no_number_no_type_and_no_holder() {
+    let nothing = ["N/A", "n/a", "none", "-", "?", "null", "unknown"];
+    let header = "permit_number,permit_type,holder_name,expires_on\n";
+    for (place, column) in ["permit_number", "permit_type", "holder_name"].into_iter().enumerate() {
+        let rows = nothing.map(|word| {
+            let mut cells = ["P-1", "Food", "Ann", "2026-05-01\n"];
+            cells[place] = word;
+            cells.join(",")
+        });
+        let (reading, terms) = read(format!("{header}{}", rows.concat()), &plain()).unwrap();
+        let expected: Vec<_> = (2..).zip(nothing).map(|(row, _)| (row, column, Reason::Missing)).collect();
+        assert_eq!((errors(&reading), terms.len()), (expected, 0));
+    }
+    let (reading, _) = read(format!("{header}1,X,No,2026-05-01\n2,Food,Ann None,2026-05-01\n"), &plain()).unwrap();
+    assert_eq!(errors(&reading), [], "somebody may be called so");
+}
+
+#[test]
+fn a_number_that_a_spreadsheet_has_shortened_is_refused() {
+    let header = "permit_number,permit_type,holder_name,expires_on,external_id\n";
+    let text = format!(
+        "{header}2.02301E+11,Food,Ann,2026-05-01,\n\"2,02301e+11\",Food,Ann,2026-05-01,\n2E+05,Food,Ann,2026-05-01,\n\
+         2E05,Food,Ann,2026-05-01,\nBE+05,Food,Ann,2026-05-01,1.5E+10\n"
+    );
+    let (reading, terms) = read(text, &plain()).unwrap();
+    let wrong = [2, 3, 4].map(|row| (row, "permit_number", Reason::InvalidPermitNumber));
+    assert_eq!((errors(&reading), terms.len()), (wrong.to_vec(), 2));
+    assert!(reading.errors[0].detail.contains("format the column as text"), "{}", reading.errors[0].detail);
+    let [warning] = &reading.warnings[..] else { panic!("{:?}", reading.warnings) };
+    assert_eq!(
+        (warning.row, warning.column.as_deref(), warning.code),
+        (Some(6), Some("external_id"), Reason::DigitsLost)
+    );
 }

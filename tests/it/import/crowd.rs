@@ -5,12 +5,12 @@ use std::sync::Arc;
 use permit_notifier::clock::ManualClock;
 use permit_notifier::files::{self, ImportRules, Input};
 use permit_notifier::scan::{PATIENCE, ScanRequest, ScanRules, pass::run_once};
-use permit_notifier::store::scans::Trigger;
+use permit_notifier::store::{Moment, scans::Trigger};
 use sqlx::{AssertSqlSafe, Connection};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Desk, HEADER, all_or_nothing, catch_up, moment, rules};
+use super::{Desk, HEADER, TODAY, all_or_nothing, catch_up, day, moment, rules};
 use crate::support::postbox::{Postbox, in_days, until};
 
 fn lines(numbers: std::ops::Range<u32>, holder: &str, expires_on: &str) -> String {
@@ -172,6 +172,27 @@ async fn a_change_that_comes_before_the_lock_is_seen_and_not_overwritten() {
     assert_eq!((report.permits_renewed, report.unchanged), (1, 1));
     let permits = desk.rows("SELECT permit_number, holder_name, expires_on FROM permits ORDER BY 1").await;
     assert_eq!(permits, "1,Eve,2029-12-31 2,Bob,2027-12-31");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_import_changes_is_dated_after_its_wait_for_another_one() {
+    let desk = Desk::new().await;
+    let mut other = desk.connect().await;
+    let mut holding = other.begin().await.unwrap();
+    sqlx::query("SELECT pg_advisory_xact_lock(8099005319141944951)").execute(&mut *holding).await.unwrap();
+    let eve = Moment { now: "2026-06-01T23:59:59.500Z".parse().unwrap(), today: day(TODAY) };
+    let rules = ImportRules { moment: eve, ..rules() };
+    let import = desk.import(HEADER, &["1,Food,Ann,a@example.org,2026-12-31"], &rules);
+    let released = async {
+        desk.until_import_waits().await;
+        sqlx::query("SELECT pg_sleep(0.6)").execute(&mut *holding).await.unwrap();
+        holding.rollback().await.unwrap();
+    };
+    tokio::join!(import, released);
+    let dated = desk.rows("SELECT updated_at >= '2026-06-02T00:00:00.1Z', notices_from FROM permits").await;
+    assert_eq!(dated, "t,2026-06-02");
+    let taken = desk.rows("SELECT started_at = '2026-06-01T23:59:59.5Z', finished_at > started_at FROM imports").await;
+    assert_eq!(taken, "t,t");
 }
 
 #[tokio::test(flavor = "multi_thread")]

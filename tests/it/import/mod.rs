@@ -1,8 +1,11 @@
 //! Files applied to a real database: what becomes of permits, terms and notices, and that it is all or nothing.
 
+mod addresses;
 mod complete;
+mod contradictions;
 mod crowd;
 mod errors_file;
+mod held;
 mod killed;
 mod notices;
 mod patience;
@@ -39,6 +42,7 @@ fn moment(today: &str) -> Moment {
 fn rules() -> ImportRules<'static> {
     ImportRules {
         moment: moment(TODAY),
+        zone: chrono_tz::UTC,
         window: None,
         claim_limit: 5000,
         catch_up: false,

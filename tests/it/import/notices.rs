@@ -91,12 +91,29 @@ async fn more_than_the_limit_in_one_import_is_held_whole() {
     for (claim_limit, state) in [(1199, "held"), (1200, "pending"), (0, "pending")] {
         let desk = Desk::new().await;
         let report = desk.import(HEADER, &lines, &ImportRules { claim_limit, ..catch_up() }).await;
-        assert_eq!(report.notices_claimed, 1200);
+        assert_eq!((report.notices_claimed, report.notices_held > 0), (1200, state == "held"));
         let held = desk.rows("SELECT state, count(*) FROM deliveries GROUP BY 1").await;
         assert_eq!(held, format!("{state},1200"), "limit {claim_limit}");
         let notices = format!("SELECT count(*) FROM notices WHERE state = '{state}' AND import_id IS NOT NULL");
         assert_eq!(desk.ask(&notices).await, "1200");
     }
+}
+
+#[tokio::test]
+async fn what_would_be_held_is_said_and_is_no_mail_that_is_foreseen() {
+    let desk = Desk::new().await;
+    let lines: Vec<String> = (0..12).map(|i| format!("{i},Food,Ann,a{i}@example.org,2026-06-20")).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let foreseen = async |claim_limit| {
+        let report = desk.import(HEADER, &lines, &ImportRules { claim_limit, dry_run: true, ..catch_up() }).await;
+        let said = report.to_string().contains("12 of them held until somebody has looked");
+        (report.notices_claimed, report.notices_held, report.would_mail.unwrap().messages, said)
+    };
+    // Each has the one that is due now, and five more until the day after the last.
+    assert_eq!(foreseen(0).await, (12, 0, 72, false));
+    assert_eq!(foreseen(5).await, (12, 12, 60, true));
+    let report = desk.import(HEADER, &lines, &ImportRules { claim_limit: 5, ..catch_up() }).await;
+    assert_eq!((report.notices_claimed, report.notices_held), (12, 12));
 }
 
 #[tokio::test]

@@ -112,6 +112,23 @@ async fn mail_that_comes_anyway_is_not_because_of_the_file() {
 }
 
 #[tokio::test]
+async fn what_is_foreseen_goes_on_days_of_the_window_and_to_nobody_who_must_not_be_mailed() {
+    let desk = Desk::new().await;
+    let window = "Mon-Fri 08:00-18:00".parse().unwrap();
+    let lines = ["1,Food,Ann,ann@example.org,2026-06-21", "2,Food,Bob,bob@example.org,2026-06-21"];
+    let rules = ImportRules { dry_run: true, window: Some(&window), ..rules() };
+    let would = desk.import(HEADER, &lines, &rules).await.would_mail.expect("a dry run looks ahead");
+    let days: Vec<String> =
+        would.by_day.iter().map(|(day, messages)| format!("{} {messages}", day.format("%a %-d"))).collect();
+    assert_eq!(days, ["Mon 8 2", "Mon 15 2", "Fri 19 2", "Mon 22 2"]);
+    let suppressed = "INSERT INTO suppressions (id, address, class, reason, source, created_at)
+                      VALUES (gen_random_uuid(), 'bob@example.org', 'all', 'asked for it', 'person', now())";
+    sqlx::raw_sql(suppressed).execute(&mut desk.connect().await).await.unwrap();
+    let without = desk.import(HEADER, &lines, &rules).await.would_mail.expect("a dry run looks ahead");
+    assert_eq!(without.messages * 2, would.messages);
+}
+
+#[tokio::test]
 async fn the_report_that_is_recorded_is_the_one_that_is_given() {
     let desk = Desk::new().await;
     let report = desk.try_import(&sample(), &keep_good_rows(), &rules()).await.unwrap();

@@ -68,10 +68,10 @@ async fn notices_are_found_by_every_filter_page_by_page() {
     page.shows(&[
         "Nothing has been sent for the present term.",
         "expires-7d goes by letter: somebody has to post it until",
-        "Next: expires-1d on 2027-03-14, by letter.",
+        "Next: expires-1d on 14 Mar 2027, by letter.",
         "A letter waits to be posted: nobody on the permit can be mailed.",
     ]);
-    viewer.get(&format!("/permits/{sent}")).await.shows(&["Sent last: expires-7d", "Next: expires-1d on 2027-03-14."]);
+    viewer.get(&format!("/permits/{sent}")).await.shows(&["Sent last: expires-7d", "Next: expires-1d on 14 Mar 2027."]);
     api.close().await;
 }
 

@@ -63,7 +63,7 @@ async fn a_permit_is_recorded_shown_and_changed() {
     );
     assert_eq!(permit["description"], "Two lines\nof text");
     let page = clerk.get(&path).await;
-    page.shows(&["Permit F-1", "ada@example.org", "Bo Agent", "by user:clerk@office.example", "expires-30d"]);
+    page.shows(&["Permit F-1", "ada@example.org", "Bo Agent", ">by clerk@office.example<", "expires-30d"]);
 
     let form = clerk.get(&format!("{path}/edit")).await;
     form.shows(&["value=\"F-1\"", "value=\"bo@example.org\"", "name=\"version\" value=\"1\""]);
@@ -102,8 +102,8 @@ async fn everything_that_is_wrong_is_said_beside_its_field_and_nothing_is_lost()
     assert_eq!(page.status, 422);
     page.shows(&[
         "<title>Error: New permit",
-        "<a href=\"#permit_number\">Permit number: is needed.</a>",
-        "<a href=\"#permit_type\">Permit type: is needed.</a>",
+        "<a href=\"#permit_number\">Permit number is needed.</a>",
+        "<a href=\"#permit_type\">Permit type is needed.</a>",
         "<a href=\"#expires_on\">Last valid day: must be a date that exists, from 1900 on, written YYYY-MM-DD.</a>",
         "<a href=\"#holder_email\">",
         "<a href=\"#contact-1-email\">Contact 1, email:",
@@ -161,7 +161,7 @@ async fn a_permit_is_renewed_paused_archived_and_restored() {
     let expires = api.office.in_days(100);
     let path = create(&clerk, "F-1", expires).await;
     let renew = format!("{path}/renew");
-    refused(&clerk, &renew, &[("expires_on", "")]).await.shows(&["Last valid day: is needed."]);
+    refused(&clerk, &renew, &[("expires_on", "")]).await.shows(&["Last valid day is needed."]);
     let past = (expires - Days::new(1)).to_string();
     refused(&clerk, &renew, &[("expires_on", &past)]).await.shows(&["must be later than the present date"]);
     let next = api.office.in_days(465).to_string();
@@ -269,8 +269,21 @@ async fn many_permits_are_paused_or_archived_after_a_look_at_them() {
     let all = [("action", "archive"), ("scope", "all"), ("query", "q=n-"), ("confirm", "yes")];
     clerk.post("/permits/bulk", &all).await.shows(&["Done with 5 of 5 permits."]);
     assert_eq!(count("SELECT count(*) FROM permits WHERE archived_at IS NOT NULL").await, 5);
-    refused(&clerk, "/permits/bulk", &[("action", "archive")]).await.shows(&["choose at least one permit"]);
-    refused(&clerk, "/permits/bulk", &[("action", "pause"), ("ids", &ids[0])]).await;
+    refused(&clerk, "/permits/bulk", &[("action", "archive")])
+        .await
+        .shows(&["Tick at least one permit", "There is a problem"]);
+    // Filter, ticks and what was chosen stay.
+    let here = ("here", "/permits?archived=any&q=n-");
+    let again = refused(&clerk, "/permits/bulk", &[("action", "pause"), ("ids", &ids[0]), here]).await;
+    let ticked = format!("value=\"{}\" checked", ids[0]);
+    again.shows(&[
+        "<a href=\"#until\">Say until when",
+        &ticked,
+        "value=\"n-\"",
+        "<option value=\"any\" selected>With<",
+    ]);
+    let again = refused(&clerk, "/permits/bulk", &[("action", "archive"), ("here", "//evil.example/")]).await;
+    again.shows(&["There is a problem", "<option value=\"archive\" selected>"]);
 
     let file = clerk.post("/permits/export", &[("format", "csv"), ("query", "archived=only")]).await;
     assert_eq!(file.text.matches("\nN-").count() + file.text.matches(",N-").count(), 5, "{file:?}");

@@ -184,7 +184,7 @@ async fn a_letter_is_posted_with_day_and_tracking_number() {
         [("delivery_id", delivery.as_str()), ("posted_on", &today), ("tracking", "RR 1"), ("back", "/problems")];
     let done = act(&clerk, notice.id, "posted", &fields).await;
     assert_eq!(done.header("location"), "/problems?done=letter-posted");
-    clerk.get(&format!("/notices/{}", notice.id)).await.shows(&["tracking number RR 1", "user:clerk@office.example"]);
+    clerk.get(&format!("/notices/{}", notice.id)).await.shows(&["tracking number RR 1", "clerk@office.example"]);
     assert_eq!(state(&api, notice.id).await, "sent");
     api.close().await;
 }

@@ -1,9 +1,11 @@
 //! Users: added by an administrator, invited by a link that works once, disabled, and never all administrators.
 
 use chrono::TimeDelta;
+use permit_notifier::auth::Secret;
 use permit_notifier::domain::role::Role;
+use permit_notifier::store::people::links::insert_link;
 
-use crate::support::{api::TestApi, pages::PASSWORD};
+use crate::support::{api::TestApi, pages::PASSWORD, program::Desk};
 
 const BO: &str = "bo@office.example";
 
@@ -72,7 +74,11 @@ async fn who_is_disabled_is_out_at_once_and_the_last_administrator_cannot_be() {
     let refused = admin.post(&format!("/users/{admin_id}/role"), &[("role", "clerk")]).await;
     assert_eq!(refused.status, 409);
 
+    let link = admin.post(&format!("/users/{clerk_id}/link"), &[]).await;
+    let link = link.between("readonly value=\"", "\"").replace(&api.url, "");
+    assert_eq!(api.visitor().get(&link).await.status, 200);
     assert_eq!(admin.post(&format!("/users/{clerk_id}/disable"), &[]).await.status, 303);
+    assert_eq!(api.visitor().get(&link).await.status, 404);
     assert_eq!(clerk.get("/account").await.status, 303);
     assert_eq!(clerk.sign_in("clerk@office.example", PASSWORD).await.status, 401);
     assert_eq!(admin.post(&format!("/users/{clerk_id}/enable"), &[]).await.status, 303);
@@ -86,7 +92,33 @@ async fn who_is_disabled_is_out_at_once_and_the_last_administrator_cannot_be() {
         .fetch_all(&api.office.pool)
         .await
         .expect("the log");
-    assert_eq!(deeds, ["disabled", "enabled", "role-changed", "role-changed"]);
+    assert_eq!(deeds, ["link-made", "disabled", "enabled", "role-changed", "role-changed"]);
+    api.close().await;
+}
+
+#[tokio::test]
+async fn a_link_to_become_the_first_administrator_is_good_only_while_there_is_nobody() {
+    let api = TestApi::open().await;
+    let secret = Secret::generate().expect("a secret");
+    let mut connection = api.office.connection().await;
+    insert_link(&mut connection, &secret.hash(), None, api.office.clock.now()).await.expect("a link");
+    let path = format!("/set-password/{}", secret.reveal());
+    assert_eq!(api.visitor().get(&path).await.status, 200);
+    api.add_user(BO, Role::Viewer).await;
+    assert_eq!(api.visitor().get(&path).await.status, 404);
+    drop(connection);
+    api.close().await;
+}
+
+#[tokio::test]
+async fn who_gets_another_role_by_command_signs_in_anew() {
+    let api = TestApi::open().await;
+    let clerk = api.signed_in(Role::Clerk).await;
+    assert_eq!(clerk.get("/account").await.status, 200);
+    let desk = Desk::new().with("DATABASE_URL", &api.office.url);
+    let done = desk.run(&["user", "add", "clerk@office.example", "--role", "viewer"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(clerk.get("/account").await.header("location"), "/sign-in?next=%2Faccount");
     api.close().await;
 }
 

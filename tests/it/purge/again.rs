@@ -121,7 +121,11 @@ async fn after_a_purge_of_everything_nothing_that_is_remembered_is_sent_again() 
     };
     post.correct(before_it.refused, |permit| same_again(permit, "refused@x.example", "waits@x.example")).await;
     for permit in [before_it.sent, before_it.refused] {
-        post.correct(permit, |permit| permit.expires_on = in_days(400)).await;
+        post.correct(permit, |permit| {
+            permit.holder_name = "Corner Bakery".to_owned();
+            permit.expires_on = in_days(400);
+        })
+        .await;
         post.correct(permit, |permit| permit.expires_on = in_days(30)).await;
     }
     post.correct(before_it.sent, |permit| same_again(permit, "sent@x.example", "agent@x.example")).await;
@@ -163,6 +167,7 @@ async fn import_the_same(post: &Postbox, permit: Uuid, email: &str) {
         .expect("written");
     let rules = ImportRules {
         moment: post.moment(),
+        zone: chrono_tz::UTC,
         window: None,
         claim_limit: 0,
         catch_up: true,

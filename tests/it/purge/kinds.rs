@@ -9,11 +9,13 @@ use permit_notifier::config::Retention;
 use permit_notifier::domain::role::Role;
 use permit_notifier::purge::{PurgeRules, Purged, Removed, daily::purge_if_due, run_once};
 use permit_notifier::store::purge::PurgeTrigger;
+use reqwest::Method;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{purge, purge_with, rows_with, rules, two_years};
-use crate::support::api::TestApi;
-use crate::support::postbox::{Postbox, verbs::address};
+use crate::support::api::{TestApi, send};
+use crate::support::postbox::{Postbox, in_days, verbs::address};
 
 #[tokio::test]
 async fn a_dry_run_counts_what_a_purge_removes_and_removes_nothing() {
@@ -87,11 +89,30 @@ async fn a_permit_that_somebody_works_with_or_that_owes_a_notice_yet_keeps_its_n
     post.clock.advance(TimeDelta::days(800));
     assert_eq!(purge(&post).await.permits, 1);
     post.clock.advance(TimeDelta::minutes(1));
-    post.correct(touched, |permit| permit.holder_email = Some(address("anew@x.example"))).await;
+    post.correct(touched, |permit| {
+        permit.holder_name = "A name anew".to_owned();
+        permit.holder_email = Some(address("anew@x.example"));
+    })
+    .await;
     assert_eq!(purge(&post).await.permits, 0);
     post.clock.advance(TimeDelta::days(800));
     assert_eq!(purge(&post).await.permits, 1);
     assert_eq!(rows_with(&post, &["x.example"]).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_permit_in_force_and_one_that_ended_not_so_long_ago_keep_their_names_however_long_nobody_has_changed_them() {
+    let post = Postbox::open().await;
+    post.execute("UPDATE schedule_steps SET enabled = false WHERE offset_days > 0").await;
+    for (email, days) in [("in-force@x.example", 2000), ("ended@x.example", 271), ("long-over@x.example", 269)] {
+        post.permit_expiring(email, in_days(days)).await;
+    }
+    post.clock.advance(TimeDelta::days(1000));
+    assert_eq!(purge(&post).await.permits, 1);
+    for (email, kept) in [("in-force@x.example", true), ("ended@x.example", true), ("long-over@x.example", false)] {
+        let left = rows_with(&post, &[email]).await;
+        assert_eq!(left.iter().any(|row| row.starts_with("permits: ")), kept, "{left:#?}");
+    }
 }
 
 #[tokio::test]
@@ -164,6 +185,16 @@ async fn what_was_removed_is_said_by_the_api_and_the_pages() {
     let changes = history.body["items"].as_array().unwrap();
     assert_eq!(changes[0]["action"], "purged", "{changes:#?}");
     assert!(changes.iter().all(|change| change["changes"].get("holder_name").is_none()), "{changes:#?}");
+    // A letter to "(removed)" would help nobody.
+    let path = format!("/permits/{permit}");
+    let etag = api.get(&path).await.etag().to_owned();
+    let until = json!({"expires_on": api.office.in_days(365)});
+    let renewal =
+        |etag: &str| send(api.request(Method::POST, &format!("{path}/renew")).header("if-match", etag).json(&until));
+    let refused = renewal(&etag).await;
+    assert_eq!((refused.status.as_u16(), refused.faults()[0].0), (422, "holder_name"), "{refused:?}");
+    let named = api.patch(&path, &etag, &json!({"holder_name": "Cy Holder"})).await;
+    assert_eq!(renewal(named.etag()).await.status, 200, "{named:?}");
     // Nobody stays signed in for so long.
     let viewer = api.signed_in(Role::Clerk).await;
     let page = viewer.get(&format!("/notices/{notice}")).await;

@@ -2,6 +2,7 @@
 
 mod again;
 mod kinds;
+mod parts;
 mod trouble;
 
 use std::path::PathBuf;

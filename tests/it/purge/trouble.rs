@@ -1,7 +1,8 @@
 //! Two purges at once, one that is killed, and one that meets people and scans at work.
 
 use chrono::TimeDelta;
-use permit_notifier::purge::{Purged, run_once};
+use permit_notifier::purge::{Purged, Removed, run_once};
+use permit_notifier::store::StoreError;
 use permit_notifier::store::purge::{PurgeLock, PurgeTrigger};
 
 use super::{purge, rules};
@@ -40,6 +41,20 @@ async fn of_two_purges_at_once_one_does_the_work() {
     assert_eq!(removed, 20, "{done:?}");
     assert_eq!(post.count(HALF).await, 0);
     post.check().await;
+}
+
+#[tokio::test]
+async fn more_than_a_batch_is_removed_to_the_end_unless_the_service_stops() {
+    let post = old_notices(520).await;
+    let stopped = rules(&post);
+    stopped.stop.cancel();
+    let ended = run_once(&stopped, PurgeTrigger::Daily, false).await;
+    assert!(matches!(ended, Err(StoreError::Stopping)), "{ended:?}");
+    assert_eq!(post.count("SELECT count(*) FROM purges").await, 0, "it is done again");
+    let removed = purge(&post).await;
+    assert!(removed.notices >= 520, "{removed:?}");
+    assert_eq!((removed.messages, removed.permits), (520, 520));
+    assert_eq!(purge(&post).await, Removed::default());
 }
 
 #[tokio::test]
@@ -87,7 +102,11 @@ async fn purges_scans_and_changes_at_once_do_not_stop_each_other() {
         sqlx::query_scalar("SELECT id FROM permits ORDER BY id").fetch_all(&mut post.session().await).await.unwrap();
     let changes = async {
         for permit in permits.iter().step_by(3) {
-            post.renew(*permit, in_days(1400)).await;
+            post.correct(*permit, |permit| {
+                permit.holder_name = "A name anew".to_owned();
+                permit.expires_on = in_days(1400);
+            })
+            .await;
         }
     };
     let scans = async {

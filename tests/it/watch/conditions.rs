@@ -214,6 +214,21 @@ async fn mails_that_are_only_files_are_one_while_they_could_still_be_sent() {
 }
 
 #[tokio::test]
+async fn mails_that_a_trial_kept_back_are_one_when_it_is_over_while_they_could_still_be_sent() {
+    let office = TestOffice::new().await;
+    office.permit_expiring_in(30).await;
+    office.scan().await;
+    office.sql("UPDATE deliveries SET state = 'suppressed', reason_code = 'guard' WHERE state = 'pending'").await;
+    office.sql("UPDATE notices SET state = 'failed', reason_code = 'guard' WHERE state = 'pending'").await;
+    let trial = WatchRules { mails_everybody: false, ..rules(&office) };
+    assert_eq!(kinds(&office, &trial).await, []);
+    assert_eq!(kinds(&office, &rules(&office)).await, [AlarmKind::FilesOnly]);
+    office.days_pass(20);
+    assert_eq!(kinds(&office, &rules(&office)).await, []);
+    office.close().await;
+}
+
+#[tokio::test]
 async fn replicas_with_other_settings_are_one_and_another_version_only_after_a_while() {
     let office = TestOffice::new().await;
     let rules = rules(&office);

@@ -32,6 +32,7 @@ fn addresses_are_public_private_or_never_called_in_whatever_way_they_are_written
         ("2002:a9fe:a9fe::", Reach::Forbidden),
         ("fe80::1", Reach::Forbidden),
         ("febf::1", Reach::Forbidden),
+        ("fec0::1", Reach::Forbidden),
         ("0.0.0.0", Reach::Forbidden),
         ("::", Reach::Forbidden),
         ("224.0.0.1", Reach::Forbidden),

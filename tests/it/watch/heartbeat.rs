@@ -4,7 +4,7 @@ use permit_notifier::{scan::ScanRules, watch::WatchRules};
 use tokio_util::sync::CancellationToken;
 
 use super::{Watcher, heartbeat, rules};
-use crate::support::{listener::Listener, office::TestOffice};
+use crate::support::{listener::Listener, office::TestOffice, postbox::until};
 
 fn by_hand() -> permit_notifier::scan::ScanRequest {
     let trigger = permit_notifier::store::scans::Trigger::Manual;
@@ -37,9 +37,7 @@ async fn a_scan_that_takes_a_while_says_that_it_began() {
     office.sql("DELETE FROM deliveries; DELETE FROM notices").await;
     #[expect(clippy::disallowed_methods, reason = "ends with the test")]
     let scan = tokio::spawn(async move { permit_notifier::scan::pass::run_once(&scans, by_hand()).await });
-    while listener.calls().is_empty() {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    until("somebody outside hears of it", async || !listener.calls().is_empty()).await;
     sqlx::raw_sql("ROLLBACK").execute(&mut *holder).await.unwrap();
     drop(holder);
     scan.await.unwrap().unwrap();
@@ -94,9 +92,7 @@ async fn a_scan_that_did_not_run_is_a_failure_for_whoever_listens() {
     let stop = CancellationToken::new();
     #[expect(clippy::disallowed_methods, reason = "ends with the test")]
     let running = tokio::spawn(watcher.watch.run(stop.clone()));
-    while listener.calls().is_empty() {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    until("somebody outside hears of it", async || !listener.calls().is_empty()).await;
     stop.cancel();
     running.await.unwrap();
     assert_eq!(listener.paths(), ["/fail"]);

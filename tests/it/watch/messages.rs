@@ -112,6 +112,19 @@ async fn what_a_process_took_and_did_not_finish_is_taken_by_another() {
 }
 
 #[tokio::test]
+async fn what_is_a_week_old_is_told_to_nobody() {
+    let (office, _) = alarmed().await;
+    let listener = Listener::open().await;
+    let messenger = webhook(&office, &listener);
+    for (age, calls) in [("8 days", 0), ("6 days", 1)] {
+        office.sql(&format!("UPDATE alarm_messages SET created_at = now() - interval '{age}'")).await;
+        deliver(&messenger).await;
+        assert_eq!(listener.calls().len(), calls, "{age}");
+    }
+    office.close().await;
+}
+
+#[tokio::test]
 async fn the_mail_says_what_is_wrong_and_what_to_do() {
     let (office, _) = alarmed().await;
     let server = SmtpServer::with([]);
@@ -128,12 +141,14 @@ async fn the_mail_says_what_is_wrong_and_what_to_do() {
     let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()).collect();
     let [file] = &files[..] else { panic!("{files:?}") };
     let text = std::fs::read_to_string(file).unwrap();
-    assert!(text.contains(&server.accepted()[0].message_id), "the same mail has the same Message-ID: {text}");
+    let id = &server.accepted()[0].message_id;
+    assert!(text.contains(id), "the same mail has the same Message-ID: {text}");
+    assert!(id.trim_start_matches('<').starts_with("operator."), "an audit knows it by that: {id}");
     for part in [
         "Subject: Alarm: A scan did not run\r\n",
         "Auto-Submitted: auto-generated\r\n",
         "The scan expected at 06:00 CST on 11 March 2027 has not completed",
-        "It stands since 07:00 CST on Thursday, 11 March 2027.",
+        "It has stood since 07:00 CST on Thursday, 11 March 2027.",
         "What to do: Look whether a process with the role scan runs",
         "https://permits.example.org/",
     ] {

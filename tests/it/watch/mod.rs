@@ -6,6 +6,7 @@ mod heartbeat;
 mod messages;
 mod processes;
 mod raising;
+mod trouble;
 
 use std::{sync::Arc, time::Duration};
 
@@ -36,9 +37,11 @@ fn rules(office: &TestOffice) -> WatchRules {
         grace: TimeDelta::minutes(30),
         window: office.rules.window.clone(),
         oldest_pending: TimeDelta::hours(24),
+        mails_everybody: true,
         held_limits: HeldLimits { any: Duration::from_mins(5), bulk: Duration::from_mins(30) },
         surfaces: vec![AlarmSurface::Email, AlarmSurface::Webhook],
         heartbeat: Heartbeat::default(),
+        webhook: None,
     }
 }
 
@@ -68,7 +71,8 @@ impl Watcher {
 async fn wrong(office: &TestOffice, rules: &WatchRules) -> Vec<(AlarmKind, String)> {
     let mut connection = connect(&office.url, Purpose::Watch).await.expect("a connection");
     let found = conditions(rules, &mut connection, office.moment()).await.expect("an answer");
-    found.into_iter().map(|condition| (condition.kind, condition.detail)).collect()
+    assert_eq!(found.unanswered, []);
+    found.conditions.into_iter().map(|condition| (condition.kind, condition.detail)).collect()
 }
 
 /// The messages in the outbox, in order.

@@ -46,11 +46,17 @@ async fn a_missed_time_is_raised_once_when_its_grace_is_over_and_cleared_by_a_sc
     assert_eq!(outbox(&office).await, ["missing_run raised email waits", "missing_run raised webhook waits"]);
 
     office.clock.advance(TimeDelta::minutes(5));
+    let standing = "SELECT count(*)::text FROM alarms WHERE cleared_at IS NULL";
+    office.scan_as_of(office.in_days(1)).await;
+    for watcher in &mut watchers {
+        assert_eq!(watcher.look().await, []);
+    }
+    assert_eq!(office.text(standing).await, ["1"], "a scan of another day says nothing of this one");
     office.scan().await;
     for watcher in &mut watchers {
         assert_eq!(watcher.look().await, []);
     }
-    assert_eq!(office.text("SELECT count(*)::text FROM alarms WHERE cleared_at IS NULL").await, ["0"]);
+    assert_eq!(office.text(standing).await, ["0"]);
     // Nobody had been told yet, so the last word is enough.
     assert_eq!(outbox(&office).await, ["missing_run cleared email waits", "missing_run cleared webhook waits"]);
     office.close().await;
@@ -148,5 +154,27 @@ async fn a_schedule_that_nobody_goes_by_any_more_comes_into_force_anew() {
     let anew = office.clock.now();
     assert_eq!(keep_scan_schedule(&mut connection, "a", "UTC", anew).await.unwrap(), anew);
     drop(connection);
+    office.close().await;
+}
+
+#[tokio::test]
+async fn what_stands_is_told_once_and_shown_as_it_is_now() {
+    let office = TestOffice::new().await;
+    let mut watcher = Watcher::new(rules(&office)).await;
+    office.permit_expiring_in(30).await;
+    office.permit_expiring_in(30).await;
+    office.scan().await;
+    let fail = "WITH one AS (SELECT id, notice_id FROM deliveries WHERE state = 'pending' LIMIT 1),
+                     notice AS (UPDATE notices n SET state = 'failed' FROM one WHERE n.id = one.notice_id)
+                UPDATE deliveries d SET state = 'failed' FROM one WHERE d.id = one.id";
+    let details = "SELECT detail FROM alarms";
+    office.sql(fail).await;
+    assert_eq!(watcher.look().await.len(), 1);
+    assert!(office.text(details).await[0].starts_with("1 mail failed for good or came back on "));
+    let told = outbox(&office).await;
+    office.sql(fail).await;
+    assert_eq!(watcher.look().await, []);
+    assert!(office.text(details).await[0].starts_with("2 mails failed for good or came back on "));
+    assert_eq!(outbox(&office).await, told);
     office.close().await;
 }

@@ -62,17 +62,23 @@ struct ReportView {
     permits_renewed: u64,
     /// Known permits with something else changed.
     permits_updated: u64,
+    /// Known permits left alone.
     unchanged: u64,
-    /// Terms that are not the current ones of their permits.
     /// The part of them that was left alone whatever the file says: its date is an earlier one, or they are archived.
     skipped: u64,
     /// The same by reason.
     #[schema(value_type = Object, example = json!({ "earlier_date": 3 }))]
     skipped_by_reason: Value,
+    /// Terms that are not the current ones of their permits.
     history_terms: u64,
-    /// Rows with at least one error.
+    /// Rows that made nothing: what they say of a term is known, or another row says it. Of a file that was applied,
+    /// `rows` are these, `rejected`, `history_terms`, and one for each permit.
+    repeated: u64,
+    /// Permit numbers whose rows contradict each other: the warnings `contradictory_rows` name the first 1,000.
+    contradictory_numbers: u64,
+    /// Rows with at least one error, and with `keep_good_rows` those of which another row of the same permit has one.
     rejected: u64,
-    /// For each reason, how many rows it rejected.
+    /// For each reason, how many rows it rejected; `another_row_wrong` are those that have no error themselves.
     #[schema(value_type = Object)]
     rejected_by_reason: Value,
     addresses_cleaned: u64,
@@ -83,7 +89,9 @@ struct ReportView {
     types_created: u64,
     /// Notices made pending or held.
     notices_claimed: u64,
-    /// Only of a dry run: the mail of the next 30 days because of this file.
+    /// The part of them that is held until somebody releases or cancels it.
+    notices_held: u64,
+    /// Only of a dry run: the mail of the next 30 days because of this file, without what is held.
     would_mail: Option<WouldMailView>,
     /// Only with `complete`: the permits that the file does not name.
     missing: Option<MissingView>,
@@ -169,14 +177,19 @@ struct RemarkView {
 #[into_params(parameter_in = Query)]
 #[allow(dead_code, reason = "it only describes the parameters")]
 struct Options {
-    /// Take a field from the column with this header: `FIELD=COLUMN`; may be repeated.
+    /// Take a field from the column with this header: `FIELD=COLUMN`; may be repeated. The fields are `permit_number`,
+    /// `permit_type`, `status`, `holder_name`, `holder_email`, `holder_language`, `site_address`, `description`,
+    /// `issued_on`, `effective_on`, `expires_on`, `external_id`, `contact_email`, `contact_name`, `contact_role` and
+    /// `contacts`.
     #[param(example = json!(["expires_on=VALID UNTIL"]))]
     map: Option<Vec<String>>,
     /// Read a status word of the file as one of ours: `FROM=TO`; may be repeated.
     status: Option<Vec<String>>,
     /// The type of every permit of the file.
     permit_type: Option<String>,
-    /// How dates are written, in strftime.
+    /// How dates are written, in strftime. Unless it is given it is guessed, for each column of dates: years have four
+    /// digits, months may be names in English, `2027-03-25` is always understood, and what can be read in two ways is
+    /// refused. Years of two digits are only read by such a format, as `%m/%d/%y`.
     #[param(example = "%d.%m.%Y")]
     date_format: Option<String>,
     /// Read it as it was saved under this name; what is said besides goes before that.
@@ -190,7 +203,7 @@ struct Options {
     header_row: Option<u64>,
     /// Tell new permits what is due already, and confirm renewals.
     catch_up: Option<bool>,
-    /// Apply the rows that are right although others are not.
+    /// Apply the rows that are right although others are not; but none of a permit of which a row is wrong.
     keep_good_rows: Option<bool>,
     /// Change nothing; only the report is recorded.
     dry_run: Option<bool>,
@@ -227,9 +240,15 @@ fn read_options(uri: &Uri) -> Result<(ImportWords, Option<String>), Problem> {
     Ok((words, file_name))
 }
 
-/// Imports permits from a file (csv, tsv, xlsx or ods), all of its rows or, with `keep_good_rows`, the good ones. What is wrong with rows is
-/// in the report, and `committed` says whether anything was applied; only a file that is refused as a whole, or an
-/// option, is an error. The body is the file itself, with any content type, or a form with one part `file`.
+/// Imports permits from a file: csv, tsv, xlsx or ods.
+///
+/// All of its rows are imported or, with `keep_good_rows`, the good ones. What is wrong with rows is in the report, and
+/// `committed` says whether anything was applied; only a file that is refused as a whole, or an option, is an error. The
+/// body is the file itself, with any content type, or a form with one part `file`.
+///
+/// Columns are found by usual headers; `map=permit_number=LICENSE NO` names another, under the field that it carries.
+/// `permit_number`, `permit_type` (or the parameter of that name, for all rows), `holder_name` and `expires_on` are
+/// needed.
 #[utoipa::path(post, path = "/imports", tag = TAG, params(Options),
     request_body(content(
         (String = "text/csv"),
@@ -287,9 +306,10 @@ async fn read(Id(id): Id, mut db: Db, OriginalUri(uri): OriginalUri) -> Result<A
 }
 
 /// The rows that were rejected, in the layout of the file and in UTF-8 with a byte order mark, with a last column that
-/// says what is wrong with each; at most the first 10,000 rows or 20 MB, and the report says if there are more. Dates that
-/// could be read stand as `YYYY-MM-DD`, what a spreadsheet would take for a formula has an apostrophe before it, which an
-/// import takes off again, and a row with fewer cells than the header is filled up.
+/// says what is wrong with each; at most the first 10,000 rows or 20 MB, and the report says if there are more. With
+/// `keep_good_rows` the other rows of their permits are among them, up to as many again. Dates that could be read stand
+/// as `YYYY-MM-DD`, what a spreadsheet would take for a formula has an apostrophe before it, which an import takes off
+/// again, and a row with fewer cells than the header is filled up.
 #[utoipa::path(get, path = "/imports/{id}/errors.csv", tag = TAG, params(("id" = Uuid, Path)),
     responses((status = 200, description = "The rows", body = String, content_type = "text/csv")))]
 async fn errors(State(api): State<Api>, Id(id): Id, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {

@@ -9,6 +9,7 @@ use crate::web::api::files::{ImportRefused, ImportWords, Uploaded};
 use crate::web::api::problem::Problem;
 use crate::web::pages::Pages;
 use crate::web::pages::access::User;
+use crate::web::pages::wrongs::with_labels;
 
 /// Checks a file that waits. The caller has a place for it; only what is not about the file is an error.
 pub(super) async fn check(
@@ -51,7 +52,7 @@ fn for_people(code: &str, why: &str) -> String {
         "sheet_needed" | "no_such_sheet" => "Choose below which sheet is meant.",
         "no_header_row" => "Choose another row below.",
         "no_such_column" => "Choose another column below.",
-        _ => return sentence(why),
+        _ => return sentence(&with_labels(why)),
     };
-    format!("{} {advice}", sentence(why.split("; ").next().unwrap_or(why)))
+    format!("{} {advice}", sentence(&with_labels(why.split("; ").next().unwrap_or(why))))
 }

@@ -29,8 +29,9 @@ use super::listing::{Asked, Listing};
 use super::path::Path;
 use super::when::{When, when};
 use super::words::{Done, Said};
-use super::wrongs::Wrongs;
+use super::wrongs::{Wrongs, sentence};
 use crate::domain::role::Role;
+use crate::domain::saying::counted;
 use crate::store::PgConnection;
 use crate::store::kept_files::{KeptFile, list_kept_files};
 use crate::store::lists::imports::{ImportRow, list_imports};
@@ -151,14 +152,6 @@ fn size(bytes: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10)];
     match UNITS.iter().find(|(_, unit)| bytes >= *unit) {
         Some((name, unit)) => format!("{} {name}", bytes.div_ceil(*unit)),
-        None => format!("{bytes} bytes"),
+        None => counted(bytes, "byte"),
     }
-}
-
-/// A sentence that begins as one and ends as one.
-fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
-    let end = if text.ends_with(['.', '?', '!']) { "" } else { "." };
-    format!("{first}{}{end}", chars.as_str())
 }

@@ -1,6 +1,6 @@
 //! What became of a file: the report of any import, its rejected rows, and what it held.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use askama::Template;
 use axum::extract::State;
@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::PATH;
 use crate::domain::role::Role;
+use crate::domain::saying::{counted, which};
 use crate::store::PgConnection;
 use crate::store::actions::{HeldBy, count_held, release_held};
 use crate::store::imports::count_rejections;
@@ -27,7 +28,7 @@ use crate::web::pages::frame::{Frame, show_as, shown};
 use crate::web::pages::path::Path;
 use crate::web::pages::when::{When, when};
 use crate::web::pages::words::{Done, Said};
-use crate::web::pages::wrongs::{Wrongs, given, plain, wrongs_of};
+use crate::web::pages::wrongs::{Wrongs, given, plain, with_labels, wrongs_of};
 
 /// Errors, and warnings, that are shown; the file of the rejected rows has more.
 const SHOWN: usize = 200;
@@ -46,6 +47,8 @@ pub struct Report {
     pub skipped: u64,
     pub skipped_by_reason: BTreeMap<String, u64>,
     pub history_terms: u64,
+    pub repeated: u64,
+    pub contradictory_numbers: u64,
     pub rejected: u64,
     pub rejected_by_reason: BTreeMap<String, u64>,
     pub addresses_cleaned: u64,
@@ -53,6 +56,7 @@ pub struct Report {
     pub guessed: Guessed,
     pub types_created: u64,
     pub notices_claimed: u64,
+    pub notices_held: u64,
     pub would_mail: Option<WouldMail>,
     pub missing: Option<Missing>,
     pub errors: Vec<Remark>,
@@ -70,6 +74,42 @@ pub struct Guessed {
     pub delimiter: Option<String>,
     pub date_format: String,
     pub header_row: u64,
+}
+
+impl Guessed {
+    /// How dates are written, by an example for each column that differs.
+    pub fn dates(&self) -> String {
+        let formats = self.date_format.split_inclusive(", ").fold(Vec::<String>::new(), |mut formats, piece| {
+            // A comma may stand within a format, too.
+            match formats.last_mut() {
+                Some(last) if !DATES.iter().any(|field| piece.starts_with(field)) => last.push_str(piece),
+                _ => formats.push(piece.to_owned()),
+            }
+            formats
+        });
+        let shown = formats.iter().map(|one| {
+            let one = one.strip_suffix(", ").unwrap_or(one);
+            match DATES.iter().find_map(|field| Some((field, one.strip_prefix(field)?.strip_prefix(' ')?))) {
+                Some((field, format)) => format!("{} {}", plain(field), example(format)),
+                None => example(one),
+            }
+        });
+        shown.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Fields that are dates.
+const DATES: [&str; 3] = ["issued_on", "effective_on", "expires_on"];
+
+/// 25 March 2027 in this format; the format itself if an old report has one that says no day.
+fn example(format: &str) -> String {
+    use std::fmt::Write;
+    let day = NaiveDate::from_ymd_opt(2027, 3, 25).unwrap_or_default();
+    let mut text = String::new();
+    match write!(text, "{}", day.format(format)) {
+        Ok(()) => text,
+        Err(_) => format.to_owned(),
+    }
 }
 
 /// The mail that a file would cause.
@@ -112,17 +152,64 @@ pub struct Remark {
     pub detail: String,
 }
 
+/// Of a status word that nobody explained.
+const UNKNOWN_STATUS: &str = "unknown_status";
+
 impl Remark {
-    /// What it says; of a status word that nobody explained without the option of the command that would.
-    pub fn words(&self) -> &str {
-        if self.code == "unknown_status" { "nobody has said what this status word means" } else { &self.detail }
+    /// What it says, in the words of the pages: without the options of the command, whose place is the form.
+    fn on_page(mut self) -> Self {
+        if self.code == UNKNOWN_STATUS {
+            "nobody has said what this status word means".clone_into(&mut self.detail);
+            return self;
+        }
+        let text = match self.detail.find("--") {
+            Some(option) => self.detail[..option].rsplit_once([',', ';']).map_or("", |(before, _)| before),
+            None => &self.detail,
+        };
+        // A format stands behind the date that is written in it.
+        let text = match text.split_once(" (%") {
+            Some((before, rest)) => format!("{before}{}", rest.split_once(')').map_or("", |(_, after)| after)),
+            None => text.to_owned(),
+        };
+        self.detail = with_labels(&text);
+        self
     }
 }
 
+/// As pages list them: a status word that nobody explained stands once, with how often it stands in the file.
+fn on_page(remarks: &[Remark], total_unknown: u64) -> Vec<Remark> {
+    let mut shown: Vec<Remark> = Vec::new();
+    let mut words: Vec<(usize, u64)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for remark in remarks {
+        if remark.code == UNKNOWN_STATUS {
+            let word = remark.value.as_deref().unwrap_or_default();
+            if let Some(place) = places.get(word) {
+                words[*place].1 += 1;
+                continue;
+            }
+            places.insert(word, words.len());
+            words.push((shown.len(), 1));
+        }
+        shown.push(remark.clone().on_page());
+    }
+    // Of very many errors not all are kept.
+    let is_short = words.iter().map(|(_, rows)| rows).sum::<u64>() < total_unknown;
+    for (at, rows) in words.into_iter().filter(|(_, rows)| is_short || *rows > 1) {
+        let least = if is_short { "at least " } else { "" };
+        shown[at].detail.push_str(&format!("; {least}{} {} it", counted(rows, "row"), which(rows, "has", "have")));
+    }
+    shown
+}
+
 impl Report {
-    /// Out of what is kept; a report of an old program may say less.
+    /// Out of what is kept, in the words of the pages; a report of an old program may say less.
     pub fn of(kept: &Value) -> Self {
-        Self::deserialize(kept).unwrap_or_default()
+        let mut report = Self::deserialize(kept).unwrap_or_default();
+        let unknown = report.rejected_by_reason.get(UNKNOWN_STATUS).copied().unwrap_or_default();
+        report.errors = on_page(&report.errors, unknown);
+        report.warnings = on_page(&report.warnings, 0);
+        report
     }
 
     /// Whether it says what became, or would become, of permits: rows with errors may have kept all from it.

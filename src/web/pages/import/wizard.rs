@@ -14,6 +14,7 @@ use super::{FileView, PATH, check, sentence};
 use crate::domain::mapping::MappingWords;
 use crate::domain::permit::PermitStatus;
 use crate::domain::role::Role;
+use crate::domain::saying::counted;
 use crate::store::PgConnection;
 use crate::store::imports::{count_rejections, read_report};
 use crate::store::kept_files::{FileCheck, KeptFile, get_kept_file, note_check, remove_kept_file};
@@ -150,7 +151,7 @@ impl FilePage {
             (place, refusal)
         });
         let rejected = self.report.as_ref().filter(|report| report.rejected > 0 && !self.is_ready()).map(|report| {
-            let rows = if report.rejected == 1 { "1 row".to_owned() } else { format!("{} rows", report.rejected) };
+            let rows = counted(report.rejected, "row");
             ("errors".to_owned(), format!("{rows} with errors, so nothing can be imported."))
         });
         refusal.into_iter().chain(rejected).collect()

@@ -11,6 +11,7 @@ use super::super::form::Form;
 use super::super::path::Path;
 use super::super::words::Said;
 use super::show_refused;
+use crate::domain::delivery::DeliveryState;
 use crate::store::lists::notices::NoticeRow;
 use crate::store::{Moment, PgConnection};
 use crate::web::api::notices::action::Verb;
@@ -100,8 +101,12 @@ pub(super) async fn act(
     }
 }
 
-/// What is wrong, as pairs of a place on the page and a sentence.
+/// What is wrong, as pairs of a place on the page, or of another page, and a sentence.
 pub fn sentences(verb: Verb, problem: &Problem) -> Vec<(String, String)> {
+    if problem.state() == Some(DeliveryState::Suppressed.as_str()) {
+        let sentence = "The address is suppressed. Lift that under Suppressions, then send it again.";
+        return vec![("/suppressions".to_owned(), sentence.to_owned())];
+    }
     if problem.errors().is_empty() {
         return vec![("actions".to_owned(), sentence(problem.detail()))];
     }

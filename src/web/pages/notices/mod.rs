@@ -294,6 +294,7 @@ async fn show_refused(
         let copy = delivery.simple();
         let place_of = |place: &str| match place {
             "actions" => format!("copy-{copy}"),
+            page if page.starts_with('/') => page.to_owned(),
             field => format!("{field}-{copy}"),
         };
         page.errors.iter_mut().for_each(|(place, _)| *place = place_of(place));

@@ -3,6 +3,7 @@
 
 use askama::Template;
 use axum::extract::State;
+use axum::http::Uri;
 use axum::response::Response;
 use chrono::NaiveDate;
 use uuid::Uuid;
@@ -12,8 +13,9 @@ use super::super::access::User;
 use super::super::form::Form;
 use super::super::frame::{Frame, shown};
 use super::super::listing::Asked;
+use super::super::wrongs::sentence;
 use super::change::day_of;
-use super::list::filter_of;
+use super::list::{self, Refused, filter_of};
 use super::{HERE, rules};
 use crate::domain::export::{ExportFormat, ExportShape};
 use crate::domain::words;
@@ -50,28 +52,60 @@ struct BulkPage {
     done: Option<Vec<(String, String)>>,
 }
 
-/// Asks whether it is meant, and when it is, does it.
+/// Asks whether it is meant, and when it is, does it. What is wrong with it is said above the list as it was.
 pub(super) async fn bulk(State(pages): State<Pages>, user: User, form: Form) -> Result<Response, Problem> {
+    match go_on(&pages, &user, &form).await {
+        Err(problem) if problem.kind() == Kind::ValidationFailed => show_again(&pages, &user, &form, &problem).await,
+        done => done,
+    }
+}
+
+async fn show_again(pages: &Pages, user: &User, form: &Form, problem: &Problem) -> Result<Response, Problem> {
+    let errors = problem.errors().iter().map(|error| {
+        let place = match error.pointer.trim_start_matches('/') {
+            "ids" => "bulk",
+            field => field,
+        };
+        (place.to_owned(), sentence(&error.detail))
+    });
+    let refused = Refused {
+        errors: errors.collect(),
+        ticked: form.all("ids").filter_map(|id| id.parse().ok()).collect(),
+        scope: form.text("scope").to_owned(),
+        action: form.text("action").to_owned(),
+        until: form.text("until").to_owned(),
+    };
+    let here = Some(form.text("here")).filter(|here| *here == HERE || here.starts_with(&format!("{HERE}?")));
+    let uri = here.and_then(|here| here.parse().ok()).unwrap_or_else(|| Uri::from_static(HERE));
+    let mut connection = pages.api.connection().await?;
+    list::show(pages, user, &mut connection, &uri, None, Some(refused)).await
+}
+
+async fn go_on(pages: &Pages, user: &User, form: &Form) -> Result<Response, Problem> {
     let verb: Verb =
         form.text("action").parse().map_err(|_| Problem::field("/action", "required", "choose what to do"))?;
     let mut connection = pages.api.connection().await?;
     let moment = pages.api.moment(&mut connection).await?;
     let until = match verb {
-        Verb::Pause => match day_of(&form, "until")? {
-            Some(day) if day >= moment.today => Some(day),
+        Verb::Pause => match day_of(form, "until") {
+            Ok(Some(day)) if day >= moment.today => Some(day),
             _ => {
-                let detail = format!("the last day of the pause must be today ({}) or later", moment.today);
+                let detail = format!("say until when: the last day of the pause, today ({}) or later", moment.today);
                 return Err(Problem::field("/until", "not_allowed", detail));
             }
         },
         Verb::Archive => None,
     };
-    let permits = chosen(&pages, &mut connection, &form).await?;
+    let permits = chosen(pages, &mut connection, form).await?;
     if permits.is_empty() {
-        return Err(Problem::field("/ids", "required", "choose at least one permit"));
+        return Err(Problem::field(
+            "/ids",
+            "required",
+            "tick at least one permit, or choose all that the filter leaves",
+        ));
     }
     let done = if form.text("confirm") == "yes" {
-        Some(perform(&pages, &user, &mut connection, verb, until, &permits).await?)
+        Some(perform(pages, user, &mut connection, verb, until, &permits).await?)
     } else {
         None
     };
@@ -80,7 +114,7 @@ pub(super) async fn bulk(State(pages): State<Pages>, user: User, form: Form) -> 
         Verb::Archive => "Archive permits",
     };
     let page = BulkPage {
-        frame: Frame::of(&pages, &user, HERE, title),
+        frame: Frame::of(pages, user, HERE, title),
         verb,
         until,
         sample: permits.iter().take(SAMPLE).cloned().collect(),

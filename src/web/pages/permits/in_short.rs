@@ -1,5 +1,7 @@
 //! How a permit stands with its notices, in a few plain sentences above everything else.
 
+use chrono::NaiveDate;
+
 use super::show::Step;
 use crate::domain::notice::NoticeState;
 use crate::store::lists::notices::NoticeRow;
@@ -16,13 +18,18 @@ fn sentence(text: impl Into<String>, link: Option<String>) -> Sentence {
     Sentence { text: text.into(), link }
 }
 
+/// As in the tables.
+fn written(day: NaiveDate) -> String {
+    day.format("%-d %b %Y").to_string()
+}
+
 /// What was sent in the present term, what waits for a person, and what comes next. `notices` are those of the term.
 pub fn in_short(steps: &[Step], notices: &[&NoticeRow]) -> Vec<Sentence> {
     let of = |notice: &NoticeRow| Some(format!("/notices/{}", notice.id));
     let last = notices.iter().filter(|one| one.state == NoticeState::Sent.as_str()).max_by_key(|one| one.due_on);
     let mut said = vec![last.map_or_else(
         || sentence("Nothing has been sent for the present term.", None),
-        |notice| sentence(format!("Sent last: {}, due on {}.", notice.notice_type, notice.due_on), of(notice)),
+        |notice| sentence(format!("Sent last: {}, due on {}.", notice.notice_type, written(notice.due_on)), of(notice)),
     )];
     for notice in notices {
         let name = &notice.notice_type;
@@ -35,7 +42,7 @@ pub fn in_short(steps: &[Step], notices: &[&NoticeRow]) -> Vec<Sentence> {
         said.push(sentence(needs, of(notice)));
     }
     for step in steps.iter().filter(|step| step.is_letter && step.notice.is_some()) {
-        let until = step.send_by.map(|day| format!(" until {day}")).unwrap_or_default();
+        let until = step.send_by.map(|day| format!(" until {}", written(day))).unwrap_or_default();
         let text = format!("{} goes by letter: somebody has to post it{until}.", step.notice_type);
         said.push(sentence(text, Some("/problems?kind=letters".to_owned())));
     }
@@ -43,9 +50,9 @@ pub fn in_short(steps: &[Step], notices: &[&NoticeRow]) -> Vec<Sentence> {
     let next = next.filter_map(|step| Some((step.goes_on?, step))).min_by_key(|(day, _)| *day);
     said.push(match next {
         Some((day, step)) if step.is_letter => {
-            sentence(format!("Next: {} on {day}, by letter.", step.notice_type), None)
+            sentence(format!("Next: {} on {}, by letter.", step.notice_type, written(day)), None)
         }
-        Some((day, step)) => sentence(format!("Next: {} on {day}.", step.notice_type), None),
+        Some((day, step)) => sentence(format!("Next: {} on {}.", step.notice_type, written(day)), None),
         None => sentence("Nothing more is planned for the present term; the table below says why.", None),
     });
     said

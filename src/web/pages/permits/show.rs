@@ -19,6 +19,7 @@ use super::in_short::{Sentence, in_short};
 use crate::domain::notice::NoticeState;
 use crate::domain::phase::Phase;
 use crate::domain::role::Role;
+use crate::domain::saying::who;
 use crate::store::history::{PermitChange, list_changes};
 use crate::store::lists::notices::{NoticeFilter, NoticeRow, list_notices};
 use crate::store::lists::permits::{PermitRow, read_permit};
@@ -224,7 +225,7 @@ fn attempt_lines(attempt: &TimelineAttempt) -> Vec<String> {
         format!(
             "Found out: {}, by {}",
             resolution.replace('_', " "),
-            attempt.resolved_by.as_deref().unwrap_or("nobody")
+            attempt.resolved_by.as_deref().map_or_else(|| "nobody".to_owned(), who)
         )
     });
     said.into_iter().chain(found).collect()

@@ -48,8 +48,10 @@ pub(super) async fn act_many(State(pages): State<Pages>, user: User, form: Form)
             Ok(()) => {}
             Err(problem) if is_about_it(&problem) => {
                 let (name, _) = name_notice(&mut *connection, id).await?;
-                let why = sentences(verb, &problem).into_iter().map(|(_, sentence)| sentence);
-                errors.push(("main".to_owned(), format!("{name}: {}", why.collect::<Vec<_>>().join(" "))));
+                for (place, sentence) in sentences(verb, &problem) {
+                    let place = if place.starts_with('/') { place } else { "main".to_owned() };
+                    errors.push((place, format!("{name}: {sentence}")));
+                }
             }
             Err(problem) => return Err(problem),
         }

@@ -110,7 +110,6 @@ struct Failed {
     tag: Tag,
     why: Option<&'static str>,
     since: When,
-    hash: Option<String>,
 }
 
 /// Notices that were held together.
@@ -229,7 +228,6 @@ async fn read(
             tag: Tag::of(&row.state),
             why: row.reason_code.as_deref().and_then(|code| code.parse::<ReasonCode>().ok()).map(ReasonCode::sentence),
             since: when(row.updated_at, zone),
-            hash: row.payload_sha256.as_deref().map(hex),
             row,
         });
         Some(Listing::of(&asked, &place, rows.collect(), |row| row.row.delivery_id))

@@ -7,6 +7,7 @@ use super::super::Pages;
 use super::super::shown::Tag;
 use super::super::when::{When, when};
 use super::ScanView;
+use crate::domain::saying::counted;
 use crate::store::PgConnection;
 use crate::store::lists::scans::{Meeting, last_completed, list_meetings, list_scans, running_scan};
 use crate::store::scans::{expected_since, missing_run};
@@ -99,7 +100,7 @@ fn judge(
         Some(met) if met.finished_at <= until => (Tag::new("met", "good"), String::new()),
         Some(met) if next.is_none_or(|next| met.started_at < next) => {
             let minutes = (met.finished_at - time).num_minutes();
-            (Tag::new("late", "warn"), format!("It ended {minutes} minutes after it was expected."))
+            (Tag::new("late", "warn"), format!("It ended {} after it was expected.", counted(minutes, "minute")))
         }
         Some(_) => {
             let why = "No scan ran before the next expected time; a later one found what was due.";

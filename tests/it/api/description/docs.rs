@@ -44,6 +44,13 @@ async fn every_operation_field_and_problem_is_on_the_page() {
         assert!(article.contains(&format!("{} /api/v1{}", operation.method, operation.path)), "{article}");
         assert!(article.contains("Authorization: Bearer $TOKEN"), "{article}");
         assert!(article.contains("Needs the scope <code>"), "{article}");
+        if operation.id == "imports_create" {
+            assert!(article.contains("/imports?dry_run=true&#34; \\"), "{article}");
+            assert!(article.contains("--data-binary @permits.csv"), "{article}");
+            for field in permit_notifier::files::Field::ALL {
+                assert!(article.contains(&format!("<code>{field}</code>")), "{field}: {article}");
+            }
+        }
         for place in ["path", "query", "header"] {
             for name in operation.parameters(place) {
                 assert!(article.contains(&format!("<code>{name}</code>")), "{name}: {article}");

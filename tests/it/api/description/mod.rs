@@ -35,7 +35,11 @@ async fn the_description_is_complete_in_itself() {
             let kinds = response["x-problems"].as_array().expect("kinds of problems");
             assert!(!kinds.is_empty(), "{} {status}", operation.id);
         }
-        assert!(!operation.described["summary"].as_str().unwrap_or_default().is_empty(), "{operation:?}");
+        let summary = operation.described["summary"].as_str().unwrap_or_default();
+        assert!(
+            (1..=160).contains(&summary.len()) && !summary.contains(['\n']) && !summary.contains(". "),
+            "{summary}"
+        );
         assert!(operation.described["security"][0]["token"][0].is_string(), "{operation:?}");
         let in_path = operation.parameters("path");
         assert_eq!(in_path.len(), operation.path.matches('{').count(), "{operation:?}");

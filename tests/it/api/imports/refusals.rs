@@ -22,7 +22,7 @@ async fn wrong_rows_commit_nothing_and_are_given_back_with_what_is_wrong() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], format!("{};error", HEADER.replace(',', ";")));
     assert!(lines[1].starts_with("I-2;Food;\"'=1+1, \"\"Co\"\"\";;2028-13-31;"), "{text}");
-    assert!(lines[1].contains("no such date") && lines[2].starts_with("I-3;Food;;;;"), "{text}");
+    assert!(lines[1].contains("not understood as a date") && lines[2].starts_with("I-3;Food;;;;"), "{text}");
     assert_eq!(lines.len(), 3);
     let corrected = text.replace("2028-13-31", "2028-12-31").replace("I-3;Food;;;;", "I-3;Food;Cy;;2028-12-31;");
     let again = import(&api, "", corrected).await;

@@ -66,6 +66,7 @@ async fn the_register_of_a_city_gives_the_same_report_by_command_and_over_http()
     let options = ImportOptions::new(Vec::new(), Vec::new(), None, None, true).unwrap();
     let rules = ImportRules {
         moment: other.moment(),
+        zone: chrono_tz::UTC,
         window: None,
         claim_limit: 0,
         catch_up: true,
@@ -147,8 +148,8 @@ async fn workbooks_are_taken_like_csv_and_a_sheet_is_chosen_by_name() {
     assert_eq!(one.body["guessed"], guessed);
     let several = workbook(&["Old", "New"]);
     for (query, code, part) in [
-        ("", "sheet_needed", "say with sheet NAME which is to be read"),
-        ("?sheet=Newer", "no_such_sheet", "no sheet \"Newer\", which sheet names; its sheets are \"Old\", \"New\""),
+        ("", "sheet_needed", "say with the query parameter sheet=NAME which is to be read"),
+        ("?sheet=Newer", "no_such_sheet", "no sheet \"Newer\"; its sheets are \"Old\", \"New\""),
     ] {
         let refused = import(&api, query, several.clone()).await;
         assert_eq!((refused.status.as_u16(), refused.faults()), (422, vec![("", code)]), "{refused:?}");

@@ -54,8 +54,9 @@ async fn import(post: &Postbox, folder: &TempDir, permits: &[Uuid], number: u32,
     let path = folder.path().join("permits.csv");
     std::fs::write(&path, text).expect("the file");
     let catch_up = random.bool();
-    let (moment, by) = (post.moment(), "import");
-    let rules = ImportRules { moment, window: None, claim_limit: 0, catch_up, complete: false, dry_run: false, by };
+    let (moment, zone, by) = (post.moment(), chrono_tz::UTC, "import");
+    let rules =
+        ImportRules { moment, zone, window: None, claim_limit: 0, catch_up, complete: false, dry_run: false, by };
     match files::import(&post.url, files::Input::Path(path.clone()), &ImportOptions::default(), &rules, |_| {}).await {
         Ok(report) => {
             assert_eq!(report.permits_renewed + report.permits_updated, permits.len() as u64, "{report:?}");

@@ -1,0 +1,86 @@
+//! What a process does that cannot look, because the database is away or takes no writing: then nothing can be written
+//! down, and nobody else can tell.
+//!
+//! When a scan was expected since the last look and its grace is over, the log, `HEARTBEAT_URL` and `ALERT_WEBHOOK_URL`
+//! hear of it from here, once for each expected time: from every process, and with one `Idempotency-Key`. The host's clock
+//! decides, for want of another.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use url::Url;
+use uuid::Uuid;
+
+use super::{WatchRules, words};
+use crate::{
+    domain::{
+        alarm::{AlarmEvent, AlarmKind, AlarmSurface},
+        saying::counted,
+    },
+    outgoing::{CallUrl, Caller, heartbeat::Beat},
+    store::alarms::{Alarm, AlarmMessage},
+};
+
+/// A webhook that is called past the outbox.
+#[derive(Debug, Clone)]
+pub struct DirectCall {
+    pub caller: Caller,
+    pub url: CallUrl,
+    /// Where the pages are.
+    pub pages: Url,
+}
+
+/// Since when a process has not looked, and what it told meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct Blind {
+    /// Business time by the host's clock of the last look, or of the start.
+    seen_at: Option<DateTime<Utc>>,
+    /// The expected time that was told last.
+    told: Option<DateTime<Utc>>,
+}
+
+impl Blind {
+    /// Business time, as the host's clock has it.
+    fn now(rules: &WatchRules) -> DateTime<Utc> {
+        rules.clock.business(Utc::now())
+    }
+
+    /// It looked, or begins to.
+    pub(super) fn sees(&mut self, rules: &WatchRules) {
+        self.seen_at = Some(Self::now(rules));
+    }
+
+    /// It could not look, for this reason.
+    pub(super) async fn cannot_look(&mut self, rules: &WatchRules, why: &str) {
+        let now = Self::now(rules);
+        let since = *self.seen_at.get_or_insert(now);
+        let expected = rules.schedule.last_expected(now - rules.grace);
+        let Some(expected) = expected.filter(|at| *at > since && self.told != Some(*at)) else { return };
+        self.told = Some(expected);
+        let alarm = unseen(expected, since, now, why);
+        tracing::error!(alarm = alarm.kind.as_str(), "alarm: {}: {}", alarm.kind.title(), alarm.detail);
+        rules.heartbeat.beat(Beat::Failed, alarm.id).await;
+        if let Some(DirectCall { caller, url, pages }) = &rules.webhook {
+            let key = format!("unseen-{}", alarm.subject);
+            let message = AlarmMessage { id: 0, alarm, event: AlarmEvent::Raised, surface: AlarmSurface::Webhook };
+            let body = words::webhook(&message, rules.zone, pages);
+            if let Err(error) = caller.post(url, &key, &body).await {
+                tracing::warn!("ALERT_WEBHOOK_URL did not hear that the database is away: {error}");
+            }
+        }
+    }
+}
+
+/// The alarm that nobody can write down. Each process gives it the same id.
+fn unseen(expected: DateTime<Utc>, since: DateTime<Utc>, now: DateTime<Utc>, why: &str) -> Alarm {
+    let subject = expected.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let minutes = counted((now - since).num_minutes(), "minute");
+    Alarm {
+        id: Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("unseen {subject}").as_bytes()),
+        kind: AlarmKind::MissingRun,
+        detail: format!(
+            "Nobody can see whether the scan of {subject} ran: for {minutes} the database could not be used: {why}."
+        ),
+        subject,
+        raised_at: now,
+        cleared_at: None,
+    }
+}

@@ -243,16 +243,16 @@ pub(super) fn quoted(columns: &[impl AsRef<str>]) -> String {
 }
 
 /// Names for a sentence.
-fn list(names: &[impl AsRef<str>]) -> String {
+pub(super) fn list(names: &[impl AsRef<str>]) -> String {
     some_of(names, shorten)
 }
 
 /// A file may have a thousand columns, a sentence may not.
 fn some_of(names: &[impl AsRef<str>], show: impl Fn(&str) -> String) -> String {
     const NAMED: usize = 60;
-    let named = names.iter().take(NAMED).map(|name| show(name.as_ref())).collect::<Vec<_>>().join(", ");
+    let shown = names.iter().take(NAMED).map(|name| show(name.as_ref())).collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(NAMED) {
-        0 => named,
-        more => format!("{named} and {more} more"),
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }

@@ -43,7 +43,7 @@ impl Checker<'_> {
         let (name, role) = (cell(Field::ContactName), cell(Field::ContactRole));
         let role = some(role).unwrap_or_else(|| CONTACT.to_owned());
         let contact = self.addresses(row, Field::ContactEmail);
-        people.contacts_unusable = !contact.bad.is_empty();
+        people.contacts_unusable = contact.bad.is_some();
         if contact.good.is_empty() && !values::is_no_value(&name) {
             people.add(name.clone(), None, &role, false);
         }

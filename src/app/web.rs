@@ -14,7 +14,7 @@ use crate::{
     store::StoreError,
     web::{
         api::{Api, ApiParts, ScanRefused, Scans, UploadLimits},
-        pages::{Pages, PagesParts},
+        pages::{Pages, PagesParts, Unsent},
     },
 };
 
@@ -49,22 +49,8 @@ impl App<'_> {
             schedule: config.scan_schedule.clone(),
             grace: config.scan_grace,
             change_delay: config.change_delay,
-            unsent: self.unsent(),
+            unsent: Unsent::of(config),
         })
-    }
-
-    /// Why mail is not really sent, if it is not.
-    fn unsent(&self) -> Option<String> {
-        if self.config.smtp_url.is_none() {
-            return Some("SMTP_URL is not set, so mail is kept as files on the server.".to_owned());
-        }
-        let name = self.config.environment.as_ref().filter(|_| !self.config.is_production())?;
-        let whom = if self.config.mail_allowlist.is_everybody() {
-            "mail goes to everybody, with a mark in its subject"
-        } else {
-            "mail goes only to addresses that MAIL_ALLOWLIST allows"
-        };
-        Some(format!("This is {name}: {whom}."))
     }
 
     /// Imports and exports over HTTP.

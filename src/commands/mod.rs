@@ -27,7 +27,11 @@ use crate::{
     app::{App, Database},
     config::{Config, LogFormat},
     domain::saying::counted,
-    store::memory::{compare_marks, difference, sentence},
+    store::{
+        DatabaseError,
+        connect::said,
+        memory::{compare_marks, difference, sentence},
+    },
     telemetry::logs,
 };
 
@@ -118,10 +122,15 @@ pub fn run(cli: Cli) -> ExitCode {
 fn one_line(error: &anyhow::Error) -> String {
     let mut sentence = String::new();
     for cause in error.chain() {
-        let text = cause.to_string().replace('\n', " ");
+        // What the database says has its causes in it.
+        let of_database = cause.downcast_ref::<DatabaseError>();
+        let text = of_database.map_or_else(|| cause.to_string(), said).replace('\n', " ");
         if !sentence.contains(&text) {
             sentence += if sentence.is_empty() { "" } else { ": " };
             sentence += &text;
+        }
+        if of_database.is_some() {
+            break;
         }
     }
     sentence

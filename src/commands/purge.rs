@@ -38,6 +38,9 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
             for (kind, count) in removed.kinds() {
                 say!("{did} {kind}: {count}");
             }
+            if removed.left > 0 {
+                say!("Left {} old rows that the database does not let change; the log names each.", removed.left);
+            }
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -27,7 +27,7 @@ pub struct Arguments {
     /// Release what this import held
     #[arg(long, value_name = "ID", group = "held_by")]
     import: Option<Uuid>,
-    /// Release all that is held because the database was restored or moved
+    /// Release all that is held because the database was restored or moved; only after resume
     #[arg(long, group = "held_by")]
     restored: bool,
     /// Cancel it instead
@@ -66,7 +66,10 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     if cancel {
         say!("Cancelled {}.", counted(done.cancelled, "notice"));
         if done.released > 0 {
-            say!("The letters of {} wait to be posted, as before; they are on the page Problems.", done.released);
+            say!(
+                "The letters of {} wait to be posted, as before; they are on the page Problems.",
+                counted(done.released, "notice")
+            );
         }
     } else {
         say!(

@@ -6,6 +6,15 @@ use std::str::FromStr;
 
 use super::error::{ConfigErrors, Fault};
 
+/// A text without the user and the password of the URL that it may be; one that is wrong cannot be read as one.
+fn without_user(text: &str) -> String {
+    let Some((before, host)) = text.rsplit_once('@') else { return text.to_owned() };
+    match before.split_once(':') {
+        Some((scheme, user)) => format!("{scheme}:{}…@{host}", if user.starts_with("//") { "//" } else { "" }),
+        None => text.to_owned(),
+    }
+}
+
 pub(super) struct Reader<'a> {
     lookup: &'a dyn Fn(&str) -> Option<String>,
     faults: Vec<Fault>,
@@ -32,12 +41,13 @@ impl<'a> Reader<'a> {
         Some(value.to_owned())
     }
 
-    /// `allowed` finishes the sentence "VARIABLE must be …". The value is repeated: not for secrets.
+    /// `allowed` finishes the sentence "VARIABLE must be …". The value is repeated, but for what stands before the host of
+    /// a URL: not for other secrets.
     pub fn parsed<T>(&mut self, variable: &str, allowed: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
         let text = self.text(variable)?;
         let value = parse(&text);
         if value.is_none() {
-            self.fault(variable, format!("must be {allowed}, not `{text}`"));
+            self.fault(variable, format!("must be {allowed}, not `{}`", without_user(&text)));
         }
         value
     }

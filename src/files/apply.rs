@@ -8,6 +8,7 @@ use super::feed::{Part, Stopped, read_into};
 use super::fields::Field;
 use super::remarks::{Reason, Remark};
 use super::{ImportOptions, ImportReport, Input, ReadError, Reading, contradictions, held};
+use crate::domain::saying::which;
 use crate::domain::window::SendWindow;
 use crate::store::changes::ChangeRules;
 use crate::store::clock::database_now;
@@ -281,7 +282,11 @@ impl Import<'_> {
         report.warnings.extend(contradictions::remarks(&applied.contradictions, number_column));
         let unlisted = applied.permits.archived - applied.archived.len() as u64;
         if unlisted > 0 {
-            let detail = format!("{unlisted} further archived permits were left as they are");
+            let detail = format!(
+                "{unlisted} further archived {} left as {}",
+                which(unlisted, "permit was", "permits were"),
+                which(unlisted, "it is", "they are")
+            );
             report.warnings.push(Remark { row: None, column: None, value: None, code: Reason::ArchivedPermit, detail });
         }
         // Stable: those about the whole file first, then by row.
@@ -315,13 +320,11 @@ fn nameless_remarks(rows: u64, complete: bool) -> Vec<Remark> {
     if rows == 0 {
         return Vec::new();
     }
+    let nameless = format!("{rows} rejected {} no permit number that can be read", which(rows, "row has", "rows have"));
     let without = format!(
-        "{rows} rejected rows have no permit number that can be read, so they hold back no other rows of their permits: \
-         what was imported of these may be out of date"
+        "{nameless}, so no other rows of the same permits are held back: what was imported of these may be out of date"
     );
-    let unsure = format!(
-        "{rows} rejected rows have no permit number that can be read, so permits that are said to be missing may be theirs"
-    );
+    let unsure = format!("{nameless}, so permits that are said to be missing may be in the file");
     let remarks = [Remark::whole(Reason::RowsWithoutNumber, without), Remark::whole(Reason::MissingUnsure, unsure)];
     remarks.into_iter().take(if complete { 2 } else { 1 }).collect()
 }

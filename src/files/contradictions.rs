@@ -2,6 +2,7 @@
 //! the rows have them.
 
 use super::remarks::{Reason, Remark, shorten};
+use crate::domain::saying::{noun, which};
 use crate::store::imports::{Contradiction, Contradictions, RowsNamed};
 
 /// One for each permit number that is listed, and one for how many are not.
@@ -9,7 +10,10 @@ pub(super) fn remarks(found: &Contradictions, column: Option<&str>) -> Vec<Remar
     let mut remarks: Vec<Remark> = found.first.iter().map(|one| remark(one, column)).collect();
     let more = found.count - remarks.len() as u64;
     if more > 0 {
-        let detail = format!("{more} further permit numbers have rows that contradict each other");
+        let detail = format!(
+            "{more} further permit {} rows that contradict each other",
+            which(more, "number has", "numbers have")
+        );
         remarks.push(Remark::whole(Reason::ContradictoryRows, detail));
     }
     remarks
@@ -68,7 +72,7 @@ fn same_term(found: &Contradiction) -> Option<String> {
 /// As `row 2` or `rows 2, 5, 7 and 12 more`.
 fn rows(named: &RowsNamed) -> String {
     let first: Vec<String> = named.first.iter().map(u64::to_string).collect();
-    let noun = if named.count == 1 { "row" } else { "rows" };
+    let noun = noun(named.count, "row");
     match named.count - first.len() as u64 {
         0 => format!("{noun} {}", first.join(", ")),
         more => format!("{noun} {} and {more} more", first.join(", ")),

@@ -83,9 +83,7 @@ pub enum FileFault {
     #[error("a text file has no sheets; leave out --sheet")]
     NoSheets,
     /// A row that is said to be the header and is none.
-    #[error(
-        "row {row} is blank or below the end of the file, so no names of columns stand there; name another with --header-row"
-    )]
+    #[error("row {row}, which was to be the header, is blank or below the end of the file")]
     NoHeaderRow {
         /// Row of the file.
         row: u64,

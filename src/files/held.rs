@@ -13,6 +13,7 @@ use super::reading::Source;
 use super::rejected::{Columns, Kept, REJECTED_KEPT, not_kept_words};
 use super::remarks::{REMARKS_KEPT, Reason, Remark, shorten};
 use super::{ReadError, Reading};
+use crate::domain::saying::which;
 use crate::store::imports::staging::{self, HeldBack, HeldRow, RejectedRow};
 
 /// Rejected rows staged at once.
@@ -92,7 +93,11 @@ fn account(reading: &mut Reading, held: &HeldBack, column: &Option<String>, kept
     reading.errors.sort_by_key(|error| error.row);
     let listed = held.first.len().min(room) as u64;
     if held.rows > listed {
-        let detail = format!("{} further errors are counted and not listed", held.rows - listed);
+        let detail = format!(
+            "{} further {} counted and not listed",
+            held.rows - listed,
+            which(held.rows - listed, "error is", "errors are")
+        );
         reading.warnings.push(Remark::whole(Reason::ListShortened, detail));
     }
     if held.rows > kept {

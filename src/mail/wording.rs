@@ -15,6 +15,7 @@ use crate::domain::{
     calendar::{days_between, plus_days},
     notice::{NoticeClass, NoticeKey},
     recipient::{EmailAddress, HOLDER, Recipient},
+    text::is_unfit,
 };
 
 /// The language of the templates, as a BCP 47 tag.
@@ -143,13 +144,24 @@ fn long_date(date: NaiveDate) -> String {
     date.format("%A, %-d %B %Y").to_string()
 }
 
-/// The link as it is written, if a person may be asked to follow it.
+/// The link as it is written, if a person may be asked to follow it: one that leads where it seems to.
 pub fn shown_link(text: &str) -> Option<String> {
-    let url = url::Url::parse(text.trim()).ok()?;
+    let text = text.trim();
+    if !names_its_host(text) || text.chars().any(is_unfit) {
+        return None;
+    }
+    let url = url::Url::parse(text).ok()?;
     let web = matches!(url.scheme(), "http" | "https") && url.host_str().is_some_and(|host| !host.is_empty());
-    let bare = url.username().is_empty() && url.password().is_none();
     let written = String::from(url);
-    (web && bare && written.len() <= URL_MAX && written.bytes().all(|b| b.is_ascii_graphic())).then_some(written)
+    (web && written.len() <= URL_MAX && written.bytes().all(|b| b.is_ascii_graphic())).then_some(written)
+}
+
+/// Whether scheme and host stand there in so many words. Browsers and we also read `https:host`, `https:///host` and a
+/// backslash for a slash, and other programs read them otherwise.
+fn names_its_host(text: &str) -> bool {
+    let Some((_, rest)) = text.split_once("://") else { return false };
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    !host.is_empty() && !text.contains('\\') && host.chars().all(|c| c.is_alphanumeric() || "-._:[]".contains(c))
 }
 
 /// A message in words, before it is put into parts.

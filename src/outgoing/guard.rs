@@ -93,15 +93,17 @@ impl tower_service::Service<Name> for GuardedNames {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let allowed = permitted(name.as_str(), found);
-            if allowed.is_empty() {
-                return Err(io::Error::other("its name leads to no address that may be called"));
-            }
-            Ok(allowed.into_iter())
-        })
+        Box::pin(async move { Ok(look_up(name.as_str(), 0).await?.into_iter()) })
     }
+}
+
+/// The addresses of a name that may be called; at least one.
+pub(super) async fn look_up(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let allowed = permitted(name, tokio::net::lookup_host((name, port)).await?);
+    if allowed.is_empty() {
+        return Err(io::Error::other("its name leads to no address that may be called"));
+    }
+    Ok(allowed)
 }
 
 /// Those of the addresses found for a name that may be called.

@@ -9,6 +9,7 @@ mod url;
 
 use std::{sync::Arc, time::Duration};
 
+use ::url::Host;
 use http_body_util::Full;
 use hyper::{
     Method, Request,
@@ -20,6 +21,7 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
+use tokio::net::TcpStream;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, crypto::CryptoProvider, pki_types::CertificateDer};
 
 pub use self::url::{CallUrl, CallUrlError};
@@ -88,6 +90,23 @@ impl Caller {
             .map_err(|error| CallError::Unreachable(root_cause(&error)))?;
         if answer.status().is_success() { Ok(()) } else { Err(CallError::Refused(answer.status().as_u16())) }
     }
+}
+
+/// Whether something listens where the URL leads. Nothing is said to it.
+pub async fn look(url: &CallUrl) -> Result<(), CallError> {
+    let looked = tokio::time::timeout(CALL_LIMIT, connect_to(url)).await;
+    let looked = looked.map_err(|_| CallError::Unreachable("no answer in time".to_owned()))?;
+    looked.map_err(|error| CallError::Unreachable(error.to_string()))
+}
+
+async fn connect_to(url: &CallUrl) -> std::io::Result<()> {
+    let (host, port) = url.place().ok_or(std::io::ErrorKind::InvalidInput)?;
+    let addresses = match host {
+        Host::Domain(name) => guard::look_up(&name, port).await?,
+        Host::Ipv4(ip) => vec![(ip, port).into()],
+        Host::Ipv6(ip) => vec![(ip, port).into()],
+    };
+    TcpStream::connect(&*addresses).await.map(drop)
 }
 
 /// The last word of a chain of errors says most.

@@ -55,6 +55,12 @@ impl CallUrl {
         Self(url.as_str().into())
     }
 
+    /// Where it leads.
+    pub(super) fn place(&self) -> Option<(Host<String>, u16)> {
+        let url = Url::parse(self.expose()).ok()?;
+        Some((url.host()?.to_owned(), url.port_or_known_default()?))
+    }
+
     /// Scheme and host, for people.
     pub fn origin(&self) -> String {
         Url::parse(self.expose()).map(|url| url.origin().ascii_serialization()).unwrap_or_default()

@@ -13,6 +13,7 @@ use crate::{
         connect::in_time,
         purge::{PurgeTrigger, last_purge},
     },
+    telemetry::metrics,
 };
 
 /// A start has other things to do first.
@@ -60,6 +61,7 @@ pub async fn purge_if_due(rules: &PurgeRules, pool: &PgPool) -> Result<Option<Re
 async fn is_due(rules: &PurgeRules, pool: &PgPool) -> Result<bool> {
     let mut connection = pool.acquire().await?;
     let now = rules.clock.business(database_now(&mut *connection).await?);
-    let last = last_purge(&mut connection).await?;
-    Ok(last.is_none_or(|last| day_in(last, rules.zone) < day_in(now, rules.zone)))
+    let Some(last) = last_purge(&mut connection).await? else { return Ok(true) };
+    metrics::purge_completed(last.started_at.timestamp());
+    Ok(day_in(last.started_at, rules.zone) < day_in(now, rules.zone))
 }

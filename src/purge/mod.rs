@@ -2,10 +2,12 @@
 //! `KEEP_CONTENT_DAYS`, names and addresses after `KEEP_PERSONAL_DAYS`. Keys, states, times, hashes and Message-IDs stay,
 //! so nothing is ever sent again because its memory was cleaned. Suppressions stay too: an address that must not be
 //! mailed must be known to stay so, and a hash of it would hide from the office whom it does not mail, and from nobody
-//! else who it is.
+//! else who it is. What was only to pass goes whatever is to be kept: files that nobody imported, rows of imports that
+//! broke off, answers for repeated requests, counts of failed sign-ins.
 
 pub mod daily;
 mod mail_files;
+mod walk;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -19,15 +21,22 @@ use crate::{
     config::Retention,
     domain::calendar::day_in,
     store::{
-        PgConnection, Result, StoreError,
+        PgConnection, Result,
         clock::database_now,
         connect::within,
-        purge::{Chunk, Limit, PurgeLock, PurgeTrigger, content, notices, office, permits, record_purge},
+        purge::{
+            Limit, PurgeLock, PurgeTrigger,
+            content::{self, Messages, Rejections},
+            notices::Notices,
+            office::{Deeds, FileNames},
+            passing::{self, Answers},
+            permits::{Histories, Permits},
+            record_purge,
+        },
     },
+    telemetry::metrics,
 };
-
-/// Longest time for one batch.
-const PATIENCE: std::time::Duration = std::time::Duration::from_mins(6);
+use walk::{PATIENCE, Walk};
 
 /// What purges of this process go by.
 #[derive(Debug, Clone)]
@@ -57,6 +66,12 @@ pub struct Removed {
     pub import_rows: u64,
     /// Files that nobody imported within a day.
     pub uploads: u64,
+    /// Rows that imports left which broke off.
+    pub staged: u64,
+    /// Answers that were kept for requests with an `Idempotency-Key`, longer than they are taken.
+    pub answers: u64,
+    /// Counts of failed sign-ins that make nobody wait any more.
+    pub sign_ins: u64,
     /// Notices whose recipients went.
     pub notices: u64,
     /// Permits whose names and addresses went.
@@ -65,20 +80,28 @@ pub struct Removed {
     pub changes: u64,
     /// Deeds of the office that no longer say more than who, when and what.
     pub deeds: u64,
+    /// Imports that no longer say what their file was called.
+    pub file_names: u64,
+    /// Rows that are old and could not be changed; the log names them.
+    pub left: u64,
 }
 
 impl Removed {
     /// Each kind in words, with its number.
-    pub fn kinds(&self) -> [(&'static str, u64); 8] {
+    pub fn kinds(&self) -> [(&'static str, u64); 12] {
         [
             ("messages' bytes", self.messages),
             ("mail files", self.mail_files),
             ("rejected rows and reports of imports", self.import_rows),
             ("uploads that nobody imported", self.uploads),
+            ("rows of imports that broke off", self.staged),
+            ("answers kept for repeated requests", self.answers),
+            ("counts of failed sign-ins", self.sign_ins),
             ("notices' recipients", self.notices),
             ("permits' names and addresses", self.permits),
             ("values in the history of permits", self.changes),
             ("values in the office's log", self.deeds),
+            ("names of imported files", self.file_names),
         ]
     }
 }
@@ -110,30 +133,36 @@ async fn remove(
     let now = rules.clock.business(real);
     let limit = |keep: TimeDelta| limit(now, keep, rules.zone, dry_run);
     let mut removed = Removed::default();
+    let mut walk = Walk::new(connection, &rules.stop);
+    if let Some(limit) = limit(TimeDelta::zero()) {
+        remove_passing(&mut walk, &limit, &mut removed).await?;
+    }
     if let Some(limit) = rules.keep.content.and_then(&limit) {
-        removed.messages = walk(rules, connection, &limit, async |connection, after, limit| {
-            content::purge_messages(connection, after, limit).await
-        })
-        .await?;
-        removed.import_rows = walk(rules, connection, &limit, async |connection, after, limit| {
-            content::purge_rejections(connection, after, limit).await
-        })
-        .await?;
+        removed.messages = walk.remove::<Messages>(&limit).await?;
+        removed.import_rows = walk.remove::<Rejections>(&limit).await?;
     }
     removed.mail_files = remove_mail_files(rules, real, dry_run).await;
-    if let Some(limit) = limit(TimeDelta::zero()) {
-        removed.uploads = content::purge_kept_files(connection, &limit).await?;
-    }
     if let Some(limit) = rules.keep.personal.and_then(&limit) {
-        remove_personal(rules, connection, &limit, &mut removed).await?;
+        remove_personal(&mut walk, &limit, &mut removed).await?;
     }
+    removed.left = walk.left();
     if !dry_run {
         let ended = rules.clock.business(database_now(&mut *connection).await?);
         let counts = serde_json::to_value(&removed).unwrap_or_default();
         record_purge(connection, trigger, (now, ended), counts).await?;
+        metrics::purge_completed(now.timestamp());
         tracing::info!(?removed, "old data was removed");
     }
     Ok(removed)
+}
+
+/// What was never to be kept for long.
+async fn remove_passing(walk: &mut Walk<'_>, limit: &Limit, removed: &mut Removed) -> Result<()> {
+    removed.uploads = within(PATIENCE, content::purge_kept_files(walk.connection(), limit)).await?;
+    removed.staged = within(PATIENCE, passing::purge_staging(walk.connection(), limit)).await?;
+    removed.answers = walk.remove::<Answers>(limit).await?;
+    removed.sign_ins = within(PATIENCE, passing::purge_failures(walk.connection(), limit)).await?;
+    Ok(())
 }
 
 /// Removes old mail from this machine's disk. The files have real times.
@@ -145,28 +174,12 @@ async fn remove_mail_files(rules: &PurgeRules, real: DateTime<Utc>, dry_run: boo
 }
 
 /// Notices before their permits, which keep their names while one of them is open.
-async fn remove_personal(
-    rules: &PurgeRules,
-    connection: &mut PgConnection,
-    limit: &Limit,
-    removed: &mut Removed,
-) -> Result<()> {
-    removed.notices = walk(rules, connection, limit, async |connection, after, limit| {
-        notices::purge_notices(connection, after.as_ref(), limit).await
-    })
-    .await?;
-    removed.permits = walk(rules, connection, limit, async |connection, after, limit| {
-        permits::purge_permits(connection, after, limit).await
-    })
-    .await?;
-    removed.changes = walk(rules, connection, limit, async |connection, after, limit| {
-        permits::purge_history(connection, after, limit).await
-    })
-    .await?;
-    removed.deeds = walk(rules, connection, limit, async |connection, after, limit| {
-        office::purge_deeds(connection, after, limit).await
-    })
-    .await?;
+async fn remove_personal(walk: &mut Walk<'_>, limit: &Limit, removed: &mut Removed) -> Result<()> {
+    removed.notices = walk.remove::<Notices>(limit).await?;
+    removed.permits = walk.remove::<Permits>(limit).await?;
+    removed.changes = walk.remove::<Histories>(limit).await?;
+    removed.deeds = walk.remove::<Deeds>(limit).await?;
+    removed.file_names = walk.remove::<FileNames>(limit).await?;
     Ok(())
 }
 
@@ -174,25 +187,4 @@ async fn remove_personal(
 fn limit(now: DateTime<Utc>, keep: TimeDelta, zone: Tz, dry_run: bool) -> Option<Limit> {
     let before = now.checked_sub_signed(keep)?;
     Some(Limit { before, day: day_in(before, zone), today: day_in(now, zone), now, dry_run })
-}
-
-/// Chunk after chunk to the end; between two of them the service may stop.
-async fn walk<K>(
-    rules: &PurgeRules,
-    connection: &mut PgConnection,
-    limit: &Limit,
-    purge: impl AsyncFn(&mut PgConnection, Option<K>, &Limit) -> Result<Chunk<K>>,
-) -> Result<u64> {
-    let (mut after, mut removed) = (None, 0);
-    loop {
-        if rules.stop.is_cancelled() {
-            return Err(StoreError::Stopping);
-        }
-        let chunk = within(PATIENCE, purge(&mut *connection, after, limit)).await?;
-        removed += chunk.removed;
-        if chunk.last.is_none() {
-            return Ok(removed);
-        }
-        after = chunk.last;
-    }
 }

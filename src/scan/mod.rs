@@ -5,6 +5,7 @@ pub mod pass;
 pub mod preview;
 pub mod schedule;
 pub mod supervisor;
+mod telling;
 pub mod ticker;
 
 use std::{sync::Arc, time::Duration};

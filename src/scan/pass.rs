@@ -8,9 +8,13 @@
 //!    now, write. A pass that lost its lock lost its connection and can write nothing more.
 //! 6. The row of the scan says how it ended; whoever takes the lock next marks a row that could not.
 
+use futures_util::FutureExt;
 use uuid::Uuid;
 
-use super::{ScanReport, ScanRequest, ScanRules};
+use super::{
+    ScanReport, ScanRequest, ScanRules,
+    telling::{Telling, alongside},
+};
 use crate::{
     domain::{
         notice::ReasonCode,
@@ -49,12 +53,10 @@ pub async fn run_announced(
 ) -> Result<ScanReport> {
     let report = match ScanLock::try_take(&rules.direct_url).await? {
         Some(mut lock) => {
-            let mut said = None;
-            let report = scan_with_lock(rules, request, &mut lock, announce, &mut said).await;
+            let mut telling = Telling::default();
+            let report = scan_with_lock(rules, request, &mut lock, announce, &mut telling).await;
             lock.release().await;
-            if let Some((beat, id)) = said {
-                rules.heartbeat.beat(beat, id).await;
-            }
+            telling.end(rules).await;
             report?
         }
         None => record_held_elsewhere(rules, request).await?,
@@ -119,12 +121,12 @@ fn report(scan: &NewScan, outcome: ScanOutcome, counts: Counts) -> ScanReport {
     ScanReport { id: Some(scan.id), outcome, as_of: scan.moment.today, counts, dry_run: false, items: None }
 }
 
-async fn scan_with_lock(
-    rules: &ScanRules,
+async fn scan_with_lock<'r>(
+    rules: &'r ScanRules,
     request: ScanRequest,
     lock: &mut ScanLock,
     announce: impl FnOnce(Uuid) + Send,
-    said: &mut Option<(Beat, Uuid)>,
+    telling: &mut Telling<'r>,
 ) -> Result<ScanReport> {
     let (scan, begun) = in_time(begin(rules, request, lock.connection())).await?;
     if !begun {
@@ -133,38 +135,23 @@ async fn scan_with_lock(
     announce(scan.id);
     // A scan of another day proves nothing about today.
     let tells = |beat| scan.own_day.then_some((beat, scan.id));
-    let start = async {
-        if scan.own_day {
-            rules.heartbeat.beat(Beat::Started, scan.id).await;
-        }
-    };
-    let done = match alongside(start, claim_all(rules, &scan, lock)).await {
+    telling.start = tells(Beat::Started).map(|(beat, id)| rules.heartbeat.beat(beat, id).boxed());
+    let done = match alongside(&mut telling.start, claim_all(rules, &scan, lock)).await {
         Ok(counts) => in_time(complete(rules, &scan, counts, lock.connection())).await.map(|()| counts),
         Err(error) => Err(error),
     };
     match done {
         Ok(counts) => {
-            *said = tells(Beat::Completed);
+            telling.end = tells(Beat::Completed);
             Ok(report(&scan, ScanOutcome::Completed, counts))
         }
         Err(error) => {
             record_failure(rules, &scan, &error.to_string()).await;
             // Whoever was asked to stop did not fail: another goes on.
-            *said = tells(Beat::Failed).filter(|_| !matches!(error, StoreError::Stopping));
+            telling.end = tells(Beat::Failed).filter(|_| !matches!(error, StoreError::Stopping));
             Err(error)
         }
     }
-}
-
-/// Does `work`, and `aside` for as long as that lasts.
-async fn alongside<T>(aside: impl Future<Output = ()>, work: impl Future<Output = T>) -> T {
-    let (mut aside, mut work) = (std::pin::pin!(aside), std::pin::pin!(work));
-    tokio::select! {
-        biased;
-        done = &mut work => return done,
-        () = &mut aside => {}
-    }
-    work.await
 }
 
 /// Writes that the scan runs, or that its time is met already.

@@ -221,6 +221,14 @@ pub(super) fn listening_pool(url: &str) -> Result<PgPool, sqlx::Error> {
         .connect_lazy_with(options))
 }
 
+/// What an error says, with its causes. That the database raised it in line 3312 of its own source is nobody's business.
+pub fn said(error: &sqlx::Error) -> String {
+    match error {
+        sqlx::Error::Database(error) => format!("error returned from database: {}", error.message()),
+        error => error.to_string(),
+    }
+}
+
 /// Whether trying again may help: the database was away, cut us off, or wanted another order of locks.
 pub fn is_transient(error: &sqlx::Error) -> bool {
     match error {

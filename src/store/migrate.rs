@@ -9,7 +9,8 @@ use std::time::Duration;
 use sqlx::{Connection, PgConnection, migrate::Migrator};
 
 use super::{
-    connect::{Purpose, connect},
+    connect::{Purpose, connect, said},
+    facts::{TakesNoChanges, takes_no_changes},
     memory::record_marks,
 };
 
@@ -22,11 +23,14 @@ const PATIENCE: Duration = Duration::from_mins(10);
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
     /// Not reachable, or it refused.
-    #[error("the database cannot be used: {0}")]
-    Database(#[from] sqlx::Error),
+    #[error("the database cannot be used: {}", said(.0))]
+    Database(sqlx::Error),
+    /// It can only be read.
+    #[error("the database {}, so nothing can be done with it; {}", .0, .0.advice())]
+    TakesNoChanges(TakesNoChanges),
     /// One migration failed; nothing of it is left.
-    #[error("a migration failed: {0}")]
-    Failed(#[from] sqlx::migrate::MigrateError),
+    #[error("a migration failed: {}", said_of_migration(.0))]
+    Failed(sqlx::migrate::MigrateError),
     /// Another process migrates and does not end.
     #[error("another process has been migrating this database for ten minutes")]
     Busy,
@@ -40,6 +44,28 @@ pub enum MigrateError {
     },
 }
 
+impl From<sqlx::Error> for MigrateError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<sqlx::migrate::MigrateError> for MigrateError {
+    fn from(error: sqlx::migrate::MigrateError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+fn said_of_migration(error: &sqlx::migrate::MigrateError) -> String {
+    match error {
+        sqlx::migrate::MigrateError::Execute(error) => said(error),
+        sqlx::migrate::MigrateError::ExecuteMigration(error, version) => {
+            format!("while executing migration {version}: {}", said(error))
+        }
+        error => error.to_string(),
+    }
+}
+
 /// Applies what is missing, and at the first start records by which marks this database is known; refuses one that
 /// needs a newer program.
 pub async fn migrate(url: &str) -> Result<(), MigrateError> {
@@ -51,6 +77,9 @@ pub async fn migrate(url: &str) -> Result<(), MigrateError> {
 }
 
 async fn migrate_on(connection: &mut PgConnection) -> Result<(), MigrateError> {
+    if let Some(why) = takes_no_changes(connection).await? {
+        return Err(MigrateError::TakesNoChanges(why));
+    }
     let mut waited = Duration::ZERO;
     while !try_lock(connection).await? {
         if waited >= PATIENCE {

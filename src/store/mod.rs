@@ -62,8 +62,8 @@ pub struct Moment {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database refused or was not there.
-    #[error(transparent)]
-    Database(#[from] sqlx::Error),
+    #[error("{}", connect::said(.0))]
+    Database(sqlx::Error),
     /// No such row.
     #[error("there is no such {0}")]
     NotFound(&'static str),
@@ -112,6 +112,12 @@ pub enum StoreError {
     /// A stored word that this program does not know.
     #[error("the database holds {0}")]
     Unknown(#[from] crate::domain::UnknownWord),
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
 }
 
 impl StoreError {

@@ -6,14 +6,14 @@ use sqlx::postgres::PgListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::connect::listening_pool;
+use super::connect::{listening_pool, said};
 
 /// Pokes `wake` whenever a scan or a change says that deliveries are due, until `stop`.
 pub async fn wake_on_notify(url: &str, wake: &Notify, stop: &CancellationToken) {
     while !stop.is_cancelled() {
         let listened = stop.run_until_cancelled(listen(url, wake)).await;
         if let Some(Err(error)) = listened {
-            tracing::debug!("notifications are not heard; polling goes on: {error}");
+            tracing::debug!("notifications are not heard; polling goes on: {}", said(&error));
             stop.run_until_cancelled(tokio::time::sleep(Duration::from_secs(5))).await;
         }
     }

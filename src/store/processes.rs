@@ -44,6 +44,11 @@ pub async fn is_alive(connection: &mut PgConnection, boot_id: Uuid) -> Result<bo
     Ok(alive.fetch_one(connection).await?)
 }
 
+/// How many processes are alive.
+pub async fn count_living(connection: &mut PgConnection) -> Result<i64> {
+    Ok(sqlx::query_scalar!(r#"SELECT count(*) AS "count!" FROM living_processes"#).fetch_one(connection).await?)
+}
+
 /// Renews a process; `false` if it is dead, which it then stays.
 pub async fn renew_process(connection: &mut PgConnection, boot_id: Uuid) -> Result<bool> {
     let renewed = sqlx::query!(

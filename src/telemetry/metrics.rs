@@ -16,6 +16,7 @@ pub const ATTEMPTS: &str = "permit_notifier_attempts_total";
 pub const DELIVERIES: &str = "permit_notifier_deliveries";
 pub const SEND_DURATION: &str = "permit_notifier_send_duration_seconds";
 pub const OLDEST_PENDING: &str = "permit_notifier_oldest_pending_seconds";
+pub const LAST_PURGE: &str = "permit_notifier_last_purge_timestamp_seconds";
 pub const ALARM: &str = "permit_notifier_alarm";
 pub const DATABASE_UP: &str = "permit_notifier_database_up";
 
@@ -94,6 +95,7 @@ fn describe() {
     describe_gauge!(DELIVERIES, "Deliveries, by channel and state");
     describe_histogram!(SEND_DURATION, "How long one attempt took, in seconds");
     describe_gauge!(OLDEST_PENDING, "How long the oldest due email delivery has waited, in seconds");
+    describe_gauge!(LAST_PURGE, "When the last removal of old data began that came to its end, in Unix time");
     describe_gauge!(DATABASE_UP, "1 when the database answered this scrape, else 0, and what comes from it is old");
     describe_gauge!(ALARM, "1 while an alarm of this kind stands, else 0");
 }
@@ -105,6 +107,11 @@ pub fn scan_ended(outcome: &'static str) {
 /// `at` in Unix seconds of business time.
 pub fn scan_succeeded(at: i64) {
     gauge!(LAST_SUCCESSFUL_SCAN).set(at as f64);
+}
+
+/// `at` in Unix seconds of business time. Only processes that scan know it.
+pub fn purge_completed(at: i64) {
+    gauge!(LAST_PURGE).set(at as f64);
 }
 
 pub fn notices_claimed(count: u64) {

@@ -31,6 +31,7 @@ use crate::{
     domain::{
         alarm::{AlarmKind, AlarmSurface},
         calendar::day_in,
+        saying::counted,
         window::SendWindow,
     },
     outgoing::heartbeat::{Beat, Heartbeat},
@@ -197,7 +198,7 @@ impl Watch {
         seen.conditions.push(Condition {
             kind: AlarmKind::DatabaseHeld,
             subject: String::new(),
-            detail: format!("For {} seconds nobody could ask about {}.", lasted.as_secs(), kinds.join(", ")),
+            detail: format!("For {} nobody could ask about {}.", counted(lasted.as_secs(), "second"), kinds.join(", ")),
         });
     }
 

@@ -7,6 +7,7 @@ use permit_notifier::config::{
     AmbiguousPolicy, Config, ConfigErrors, Environment, LogFormat, SmtpTls, SmtpUrl, TrustedProxies, misspelt,
     read_dotenv,
 };
+use permit_notifier::web::pages::Unsent;
 use secrecy::ExposeSecret;
 
 fn read(values: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
@@ -189,6 +190,46 @@ fn a_database_password_is_shown_by_no_message() {
     assert_eq!(config.database_url.as_ref().unwrap().expose_secret(), url);
     assert_eq!(config.warnings.len(), 2);
     assert!(!format!("{config:?}").contains("hunter2"));
+}
+
+#[test]
+fn no_fault_repeats_the_password_of_a_url_in_whatever_variable_it_stands() {
+    for variable in [
+        "PUBLIC_URL",
+        "DATABASE_URL",
+        "SMTP_URL",
+        "ALERT_WEBHOOK_URL",
+        "HEARTBEAT_URL",
+        "ALERT_EMAIL",
+        "LISTEN_ADDR",
+        "MAIL_REPLY_TO",
+    ] {
+        for value in [
+            "https://ann:HUNTER2@x.example/y#z",
+            "https://ann:x@HUNTER2@x.example/y#z",
+            "https://ann:x/HUNTER2@x.example/y#z",
+            "https:ann:HUNTER2@x.example/y#z",
+            "ann:HUNTER2@x.example/y#z",
+        ] {
+            let errors = read(&[(variable, value)]).expect_err(value).to_string();
+            assert!(errors.contains(variable) && !errors.to_uppercase().contains("HUNTER2"), "{errors}");
+        }
+    }
+    assert!(refused("PUBLIC_URL", "https://ann:hunter2@x.example/").contains("not `https://…@x.example/`"));
+    assert!(refused("ALERT_EMAIL", "ann@@x.example").contains("not `ann@@x.example`"));
+}
+
+#[test]
+fn what_every_page_says_about_mail_is_so() {
+    let said =
+        |values: &[(&str, &str)]| Unsent::of(&accepted(values)).map(|unsent| (unsent.headline, unsent.to_everybody));
+    assert_eq!(said(&[]), Some(("No mail is really sent.", false)));
+    let server = [("SMTP_URL", "smtp://127.0.0.1"), ("MAIL_FROM", "office@example.org")];
+    let with = |more: &[(&'static str, &'static str)]| said(&[&server, more].concat());
+    assert_eq!(with(&[("ENVIRONMENT", "production")]), None);
+    assert_eq!(with(&[("ENVIRONMENT", "staging")]), Some(("Not everybody is mailed.", false)));
+    let everybody = [("ENVIRONMENT", "staging"), ("MAIL_ALLOWLIST", "*")];
+    assert_eq!(with(&everybody), Some(("Mail is really sent.", true)));
 }
 
 #[test]

@@ -41,7 +41,8 @@ impl Site {
             done.store(true, Ordering::SeqCst);
             "done"
         };
-        let (router, stop) = (Router::new().route("/slow", get(slow)), CancellationToken::new());
+        let router = Router::new().route("/slow", get(slow)).route("/livez", get(|| async { "ok" }));
+        let stop = CancellationToken::new();
         #[expect(clippy::disallowed_methods, reason = "ends with the test")]
         let served = tokio::spawn(serve(listener, router, limits, stop.clone()));
         Self { address, stop, served, made }
@@ -83,6 +84,20 @@ async fn more_connections_than_there_are_places_wait_for_one() {
     drop(first);
     timeout(LONG, second.read_exact(&mut start)).await.expect("a place").expect("an answer");
     assert_eq!(&start, b"HTTP/1.1 200");
+}
+
+#[tokio::test]
+async fn who_asks_how_we_are_is_answered_when_all_places_are_taken() {
+    let site = Site::open(Limits { connections: 2, head: LONG }).await;
+    let _idle = [site.connect("").await, site.connect("GET / HTTP/1.1\r\n").await];
+    for _ in 0..3 {
+        let answer = rest(site.connect("GET /livez HTTP/1.1\r\nHost: test\r\n\r\n").await).await;
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("ok"), "{answer}");
+    }
+    // Whoever asks for more gets no place by that.
+    let answer = rest(site.connect(WHOLE).await).await;
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("retry-after: 5"), "{answer}");
+    assert!(!site.made.load(Ordering::SeqCst));
 }
 
 #[tokio::test]

@@ -202,6 +202,24 @@ async fn what_a_person_releases_before_it_is_confirmed_goes_with_the_confirmatio
 }
 
 #[tokio::test]
+async fn all_that_was_held_is_not_released_before_it_is_confirmed() {
+    let (desk, url) = restored().await;
+    let desk = desk.with("CLOCK", "2026-12-10T09:00:00Z");
+    desk.json(&["scan", "--json"]);
+    for end in [&["--reason", "too early"][..], &["--reason", "too early", "--cancel"]] {
+        let refused = desk.run(&[&["release", "--restored"], end].concat());
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.err.contains("first confirm with permit-notifier resume --reason TEXT"), "{refused:?}");
+    }
+    let held = "SELECT state || ' ' || count(*) FROM notices WHERE reason_code = 'memory_went_back' GROUP BY state";
+    assert_eq!(texts(&url, held).await, ["held 4"]);
+    desk.run(&["resume", "--reason", "looked at"]);
+    assert_eq!(accepted(&desk, LATER), 0);
+    let released = desk.run(&["release", "--restored", "--reason", "the log knows none"]);
+    assert!(released.out.contains("Released 4 notices"), "{released:?}");
+}
+
+#[tokio::test]
 async fn letters_wait_for_a_person_as_before_and_end_with_no_mail() {
     let url = empty_database().await;
     let before = desk(&url);

@@ -11,6 +11,7 @@ fn metrics_carry_the_agreed_names_and_labels() {
         metrics::scan_ended("completed");
         metrics::scan_succeeded(1_764_400_000);
         metrics::notices_claimed(3);
+        metrics::purge_completed(1_764_400_001);
         metrics::attempt_ended("accepted", Duration::from_millis(30));
         metrics::set_oldest_pending(Duration::from_secs(90));
         metrics::set_deliveries([("email", "pending", 7), ("letter", "sent", 2)]);
@@ -24,6 +25,7 @@ fn metrics_carry_the_agreed_names_and_labels() {
         "permit_notifier_scans_total{outcome=\"failed\"} 0\n",
         "permit_notifier_last_successful_scan_timestamp_seconds 1764400000",
         "permit_notifier_notices_claimed_total 3\n",
+        "permit_notifier_last_purge_timestamp_seconds 1764400001",
         "permit_notifier_attempts_total{outcome=\"accepted\"} 1\n",
         "permit_notifier_attempts_total{outcome=\"rejected\"} 0\n",
         "permit_notifier_send_duration_seconds_bucket{le=\"0.025\"} 0\n",

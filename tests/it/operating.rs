@@ -41,6 +41,13 @@ fn every_alarm_has_its_line_in_the_runbook_and_no_other_has() {
 }
 
 #[test]
+fn the_service_of_systemd_starts_with_the_machine() {
+    for lines in ["[Unit]\nAfter=network-online.target", "[Install]\nWantedBy=multi-user.target"] {
+        assert!(RUNBOOK.contains(lines), "{lines}");
+    }
+}
+
+#[test]
 fn every_variable_that_they_name_is_read() {
     let known = variables();
     let words = named(RUNBOOK).into_iter().chain(named(THREATS)).map(|word| word.split('=').next().unwrap_or_default());

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Check, fault, ok, one_line, warning, zone};
+use super::{Check, account, alarms, fault, ok, one_line, purges, warning, zone};
 use crate::{
     app::{Database, Ways},
     clock::{Clock, SystemClock},
@@ -10,7 +10,7 @@ use crate::{
     store::{
         PgConnection,
         clock::database_now,
-        connect::{Purpose, connect},
+        connect::{Purpose, connect, said},
         facts::{ServerFacts, server_facts},
         memory::{compare_marks, difference, present_marks},
         migrate::{is_up_to_date, outdated},
@@ -35,15 +35,16 @@ pub(super) async fn check(config: &Config, database: &Database, is_time_known: b
     let mut connection = match connect(&database.direct_url, Purpose::Work).await {
         Ok(connection) => connection,
         Err(error) => {
-            checks.push(fault("database", error.to_string(), AWAY));
+            checks.push(fault("database", said(&error), AWAY));
             return;
         }
     };
     match server_facts(&mut connection).await {
-        Ok(facts) => checks.extend([check_version(&facts), check_durability(&facts)]),
+        Ok(facts) => checks.extend([check_version(&facts), check_durability(&facts), check_encoding(&facts)]),
         Err(error) => checks.push(fault("database", error.to_string(), "look at its log")),
     }
     checks.push(check_migrations(&mut connection).await);
+    checks.extend(account::check(&mut connection).await);
     checks.extend(check_memory(&mut connection).await);
     checks.extend(check_both_urls(database, &mut connection).await);
     if let Ok(now) = database_now(&mut connection).await {
@@ -52,7 +53,9 @@ pub(super) async fn check(config: &Config, database: &Database, is_time_known: b
             checks.push(zone::check(&mut connection, config.time_zone, now).await);
             checks.push(check_schedule(config, now));
         }
+        checks.extend(purges::check(&mut connection, config, now).await);
     }
+    checks.extend(alarms::check_standing(&mut connection).await);
 }
 
 fn check_ways(ways: Ways) -> Check {
@@ -103,6 +106,16 @@ fn check_durability(facts: &ServerFacts) -> Check {
     }
 }
 
+/// In another encoding names that people have cannot be kept, and letters are counted wrong.
+fn check_encoding(facts: &ServerFacts) -> Check {
+    const NAME: &str = "encoding";
+    if facts.encoding == "UTF8" {
+        return ok(NAME, "the database keeps every character (UTF8)");
+    }
+    let found = format!("the database keeps texts as {}", facts.encoding);
+    fault(NAME, found, "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and let DATABASE_URL lead to that")
+}
+
 async fn check_migrations(connection: &mut PgConnection) -> Check {
     const NAME: &str = "migrations";
     if let Ok(Some(newer)) = outdated(connection).await {
@@ -111,7 +124,7 @@ async fn check_migrations(connection: &mut PgConnection) -> Check {
     match is_up_to_date(connection).await {
         Ok(true) => ok(NAME, "the database is up to date"),
         Ok(false) => warning(NAME, "the database is not up to date", "run permit-notifier migrate"),
-        Err(error) => fault(NAME, error.to_string(), "look at the database's log"),
+        Err(error) => fault(NAME, said(&error), "look at the database's log"),
     }
 }
 

@@ -1,8 +1,11 @@
 //! `doctor`: every check a line: ok, warning or fault, and what to do.
 
+mod account;
+mod alarms;
 mod database;
 pub mod disk;
 mod mail;
+pub mod purges;
 mod settings;
 pub mod zone;
 
@@ -123,6 +126,7 @@ pub async fn run(arguments: Arguments, readable: Readable) -> Result<ExitCode> {
         if let Some(address) = arguments.send_test.as_ref().filter(|_| is_mail_known) {
             checks.push(mail::send_test(config, address).await);
         }
+        checks.extend(alarms::check_ways(config, |variable| readable.is_wrong(&[variable])).await);
         if !readable.is_wrong(&["DATABASE_URL", "DATABASE_DIRECT_URL", "DATA_DIR"]) {
             check_database(config, !readable.is_wrong(&["TIME_ZONE", "SCAN_SCHEDULE", "CLOCK"]), &mut checks).await?;
         }

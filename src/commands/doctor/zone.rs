@@ -4,7 +4,7 @@ use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::{Check, fault, ok, one_line, warning};
-use crate::store::{PgConnection, StoreError, facts::local_times};
+use crate::store::{PgConnection, StoreError, connect::said, facts::local_times};
 
 const NAME: &str = "zone data";
 /// So far ahead the rules are compared: a law that changes them comes into force within this time.
@@ -19,7 +19,7 @@ pub(super) async fn check(connection: &mut PgConnection, zone: Tz, now: DateTime
         Ok(theirs) => compare(zone, &instants, &theirs, &changes),
         Err(StoreError::Database(error)) if error.as_database_error().is_some() => fault(
             NAME,
-            format!("the database does not know the zone {zone}: {error}"),
+            format!("the database does not know the zone {zone}: {}", said(&error)),
             "install or update tzdata on the database's machine",
         ),
         Err(error) => fault(NAME, one_line(&error.into()), "look at the database's log"),

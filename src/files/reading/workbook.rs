@@ -11,6 +11,7 @@ use super::archive::Archive;
 use super::cells::Cells;
 use super::ods::{self, OdsRows};
 use super::xlsx::{Xlsx, XlsxRows};
+use crate::domain::saying::{counted, which};
 
 /// A sheet of a workbook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -187,8 +188,11 @@ impl SheetRows<'_> {
         let first: Vec<String> = below().take(5).map(|area| format!("{}{}", letters(area.column), area.row)).collect();
         let more = if count > first.len() { ", …" } else { "" };
         let detail = format!(
-            "{count} areas of merged cells ({}{more}) have their value in their first cell alone; the others are empty",
-            first.join(", ")
+            "{} of merged cells ({}{more}) {} value in {} first cell alone; the others are empty",
+            counted(count, "area"),
+            first.join(", "),
+            which(count, "has its", "have their"),
+            which(count, "its", "their")
         );
         (count > 0).then(|| Remark::whole(Reason::MergedCells, detail))
     }

@@ -12,6 +12,7 @@ use crate::{
     store::{
         Result, StoreError,
         claims::refresh_states,
+        memory,
         office_log::{self, Deed, Subject},
         permit_types::{Schedules, keep_schedules},
         scans::notify_dispatchers,
@@ -164,6 +165,11 @@ async fn check(connection: &mut PgConnection, held_by: HeldBy) -> Result<String>
             .fetch_optional(connection)
             .await?
             .ok_or(StoreError::NotFound("import"))?,
+        HeldBy::Restored if memory::went_back(connection).await? => {
+            let why = "the database may have forgotten what it sent, and more will be held; first confirm with \
+                       permit-notifier resume --reason TEXT";
+            return Err(StoreError::wrong_state("memory_went_back", why));
+        }
         HeldBy::Restored => "what was held because the memory went back".to_owned(),
     })
 }

@@ -94,13 +94,20 @@ fn owner_key(import: Uuid) -> i64 {
 /// Marks the import as alive for as long as this connection lasts, and removes what dead ones left.
 pub async fn open(connection: &mut PgConnection, import: Uuid) -> Result<()> {
     own(connection, import).await?;
-    for other in list_imports(connection).await? {
-        if try_own(connection, other).await? {
-            remove(connection, other).await?;
-            disown(connection, other).await?;
+    remove_orphans(connection).await?;
+    Ok(())
+}
+
+/// Removes what is staged of imports that are no more; says how many rows that were.
+pub async fn remove_orphans(connection: &mut PgConnection) -> Result<u64> {
+    let mut removed = 0;
+    for import in list_imports(connection).await? {
+        if try_own(connection, import).await? {
+            removed += remove(connection, import).await?;
+            disown(connection, import).await?;
         }
     }
-    Ok(())
+    Ok(removed)
 }
 
 /// Waits until nobody else owns the import, and owns it.
@@ -130,12 +137,14 @@ async fn list_imports(connection: &mut PgConnection) -> Result<Vec<Uuid>> {
     Ok(imports.fetch_all(connection).await?)
 }
 
-/// Removes what is staged of an import.
-pub async fn remove(connection: &mut PgConnection, import: Uuid) -> Result<()> {
-    sqlx::query!("DELETE FROM import_rows WHERE import_id = $1", import).execute(&mut *connection).await?;
-    sqlx::query!("DELETE FROM import_permits WHERE import_id = $1", import).execute(&mut *connection).await?;
-    sqlx::query!("DELETE FROM import_rejected_rows WHERE import_id = $1", import).execute(connection).await?;
-    Ok(())
+/// Removes what is staged of an import; says how many rows that were.
+pub async fn remove(connection: &mut PgConnection, import: Uuid) -> Result<u64> {
+    let rows = sqlx::query!("DELETE FROM import_rows WHERE import_id = $1", import).execute(&mut *connection).await?;
+    let permits =
+        sqlx::query!("DELETE FROM import_permits WHERE import_id = $1", import).execute(&mut *connection).await?;
+    let rejected =
+        sqlx::query!("DELETE FROM import_rejected_rows WHERE import_id = $1", import).execute(connection).await?;
+    Ok(rows.rows_affected() + permits.rows_affected() + rejected.rows_affected())
 }
 
 /// Stages a batch.

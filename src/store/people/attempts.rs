@@ -63,7 +63,7 @@ pub async fn count_failure(
     key: &str,
     now: DateTime<Utc>,
 ) -> Result<()> {
-    sqlx::query!("DELETE FROM sign_in_failures WHERE last_at <= $1", now - FORGOTTEN).execute(&mut *connection).await?;
+    forget_old(connection, now).await?;
     sqlx::query!(
         "INSERT INTO sign_in_failures AS f (kind, key, count, last_at) VALUES ($1, $2, 1, $3)
          ON CONFLICT (kind, key) DO UPDATE SET count = f.count + 1, last_at = greatest(f.last_at, excluded.last_at)",
@@ -74,6 +74,12 @@ pub async fn count_failure(
     .execute(connection)
     .await?;
     Ok(())
+}
+
+/// Forgets failures that were so long ago that they count no more; says how many.
+pub async fn forget_old(connection: &mut PgConnection, now: DateTime<Utc>) -> Result<u64> {
+    let gone = sqlx::query!("DELETE FROM sign_in_failures WHERE last_at <= $1", now - FORGOTTEN);
+    Ok(gone.execute(connection).await?.rows_affected())
 }
 
 /// Forgets the failures after a success: all of the account, and of where it came from the one that this try was.

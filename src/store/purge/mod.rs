@@ -1,24 +1,27 @@
 //! Removing old content and personal data, in batches, each a bounded transaction.
 //!
 //! 1. A session lock lets one process purge at a time. It lives on the connection that does the work.
-//! 2. Each kind is walked by its key, a chunk at a time; what is found is locked in the order of all locks (permit,
+//! 2. Each [`Kind`] is walked by its key, a chunk at a time; what is found is locked in the order of all locks (permit,
 //!    notice, delivery, attempt, each by id), and what a change or a scan holds at that moment is left for the next day.
 //! 3. What is locked is judged anew, blanked and committed. A kill between two batches leaves nothing half done, and
 //!    the next purge goes on.
+//! 4. A chunk that the database refuses is done row by row, and the row that it refuses is left: one that cannot be
+//!    changed must not keep all others.
 //!
 //! A dry run does the same and takes each batch back, so that it cannot count otherwise.
 
 pub mod content;
 pub mod notices;
 pub mod office;
+pub mod passing;
 pub mod permits;
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use sqlx::{Connection, PgConnection, Postgres, Transaction};
 use uuid::Uuid;
 
 use super::{
-    Result,
+    Result, StoreError,
     connect::{Purpose, RELEASE_LIMIT, connect, in_time},
 };
 use crate::domain::words;
@@ -54,17 +57,45 @@ pub struct Limit {
     pub dry_run: bool,
 }
 
-/// How many of one chunk went, and where the next chunk begins; at the end nowhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Chunk<K> {
-    /// How many went.
-    pub removed: u64,
-    /// The last one that was looked at.
-    pub last: Option<K>,
+/// Earlier than every period.
+const FIRST: NaiveDate = NaiveDate::from_ymd_opt(-4000, 1, 1).unwrap();
+
+/// One kind of what is old, and how it is found and removed.
+pub trait Kind {
+    /// By what its rows are walked, and named in the log.
+    type Key: std::fmt::Debug + Send + Sync;
+    /// What its rows are, for the log.
+    const NAME: &'static str;
+
+    /// The next rows after a key that may be old, in order; none at the end.
+    fn find(
+        connection: &mut PgConnection,
+        after: Option<&Self::Key>,
+        limit: &Limit,
+    ) -> impl Future<Output = Result<Vec<Self::Key>>> + Send;
+
+    /// Removes what is old of these rows, inside a transaction; says how much it was.
+    fn remove(
+        connection: &mut PgConnection,
+        rows: &[Self::Key],
+        limit: &Limit,
+    ) -> impl Future<Output = Result<u64>> + Send;
 }
 
-impl<K> Chunk<K> {
-    const END: Self = Self { removed: 0, last: None };
+/// Removes what is old of these rows, in a transaction of its own; says how much it was.
+pub async fn remove_rows<K: Kind>(connection: &mut PgConnection, rows: &[K::Key], limit: &Limit) -> Result<u64> {
+    let mut transaction = connection.begin().await?;
+    let removed = K::remove(&mut transaction, rows, limit).await?;
+    end(transaction, limit).await?;
+    Ok(removed)
+}
+
+/// Whether one of the rows may be what is wrong: the database looked at them and said no, a trigger did, or they cannot
+/// be read.
+pub fn may_be_a_row(error: &StoreError) -> bool {
+    let StoreError::Database(error) = error else { return false };
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    code.is_some_and(|code| ["22", "23", "38", "39", "44", "P0", "XX"].iter().any(|class| code.starts_with(class)))
 }
 
 /// The right to purge, held as long as this lives.
@@ -99,9 +130,33 @@ impl PurgeLock {
     }
 }
 
-/// When the last purge began that came to its end.
-pub async fn last_purge(connection: &mut PgConnection) -> Result<Option<DateTime<Utc>>> {
-    Ok(sqlx::query_scalar!("SELECT max(started_at) FROM purges").fetch_one(connection).await?)
+/// The last purge that came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastPurge {
+    /// Business time at which it began.
+    pub started_at: DateTime<Utc>,
+    /// Rows that it had to leave.
+    pub left: u64,
+}
+
+/// The last purge that came to its end.
+pub async fn last_purge(connection: &mut PgConnection) -> Result<Option<LastPurge>> {
+    let last = sqlx::query!(
+        r#"SELECT started_at, coalesce((removed ->> 'left')::bigint, 0) AS "left!" FROM purges
+           ORDER BY started_at DESC LIMIT 1"#
+    );
+    let last = last.fetch_optional(connection).await?;
+    Ok(last.map(|row| LastPurge { started_at: row.started_at, left: row.left.unsigned_abs() }))
+}
+
+/// For how long there have been processes that scan, and so purge, if one of them is alive.
+pub async fn scanning_for(connection: &mut PgConnection) -> Result<Option<TimeDelta>> {
+    let seconds = sqlx::query_scalar!(
+        r#"SELECT extract(epoch FROM clock_timestamp() - min(started_at))::bigint FROM processes
+           WHERE 'scan' = ANY (string_to_array(roles, ','))
+           HAVING bool_or(boot_id IN (SELECT boot_id FROM living_processes))"#
+    );
+    Ok(seconds.fetch_optional(connection).await?.flatten().map(TimeDelta::seconds))
 }
 
 /// Records a purge that came to its end.

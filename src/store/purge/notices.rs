@@ -2,53 +2,57 @@
 //! its times, its hashes and its Message-IDs.
 
 use chrono::NaiveDate;
-use sqlx::{Connection, PgConnection};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Chunk, Limit, REMOVED, end};
+use super::{FIRST, Kind, Limit, REMOVED};
 use crate::store::{Result, cases::lock_deliveries};
 
-/// Where a chunk of notices ends.
-pub type NoticeKey = (NaiveDate, Uuid, String);
+/// A notice, and where it stands in the order in which they are walked.
+#[derive(Debug)]
+pub struct NoticeKey {
+    expires_on: NaiveDate,
+    permit_id: Uuid,
+    notice_type: String,
+    id: Uuid,
+}
 
-/// Earlier than every period.
-const FIRST: NaiveDate = NaiveDate::from_ymd_opt(-4000, 1, 1).unwrap();
+/// Notices that are over become tombstones: nothing of them waits, is on its way, or is to be found out.
+#[derive(Debug)]
+pub struct Notices;
 
-/// Makes tombstones of notices that are over: nothing of them waits, is on its way, or is to be found out.
-pub async fn purge_notices(
-    connection: &mut PgConnection,
-    after: Option<&NoticeKey>,
-    limit: &Limit,
-) -> Result<Chunk<NoticeKey>> {
-    let mut transaction = connection.begin().await?;
-    let (expires_on, permit, notice_type) =
-        after.map_or((FIRST, Uuid::nil(), ""), |(day, permit, notice_type)| (*day, *permit, notice_type.as_str()));
-    let found = sqlx::query!(
-        "SELECT id, permit_id, expires_on, notice_type FROM notices
-         WHERE (expires_on, permit_id, notice_type) > ($1, $2, $3) AND expires_on < $4 AND send_by < $4
-           AND purged_at IS NULL AND created_at < $5
-         ORDER BY expires_on, permit_id, notice_type LIMIT 500",
-        expires_on,
-        permit,
-        notice_type,
-        limit.day,
-        limit.before,
-    )
-    .fetch_all(&mut *transaction)
-    .await?;
-    let Some(last) = found.last().map(|row| (row.expires_on, row.permit_id, row.notice_type.clone())) else {
-        transaction.rollback().await?;
-        return Ok(Chunk::END);
-    };
-    let mut permits: Vec<Uuid> = found.iter().map(|row| row.permit_id).collect();
-    permits.sort_unstable();
-    permits.dedup();
-    let notices: Vec<Uuid> = found.iter().map(|row| row.id).collect();
-    let locked = lock(&mut transaction, &permits, &notices).await?;
-    let over = find_over(&mut transaction, &locked, limit).await?;
-    blank(&mut transaction, &over, limit).await?;
-    end(transaction, limit).await?;
-    Ok(Chunk { removed: over.len() as u64, last: Some(last) })
+impl Kind for Notices {
+    type Key = NoticeKey;
+    const NAME: &'static str = "notices";
+
+    async fn find(connection: &mut PgConnection, after: Option<&NoticeKey>, limit: &Limit) -> Result<Vec<NoticeKey>> {
+        let (expires_on, permit, notice_type) =
+            after.map_or((FIRST, Uuid::nil(), ""), |key| (key.expires_on, key.permit_id, key.notice_type.as_str()));
+        let notices = sqlx::query_as!(
+            NoticeKey,
+            "SELECT id, permit_id, expires_on, notice_type FROM notices
+             WHERE (expires_on, permit_id, notice_type) > ($1, $2, $3) AND expires_on < $4 AND send_by < $4
+               AND purged_at IS NULL AND created_at < $5
+             ORDER BY expires_on, permit_id, notice_type LIMIT 500",
+            expires_on,
+            permit,
+            notice_type,
+            limit.day,
+            limit.before,
+        );
+        Ok(notices.fetch_all(connection).await?)
+    }
+
+    async fn remove(connection: &mut PgConnection, notices: &[NoticeKey], limit: &Limit) -> Result<u64> {
+        let mut permits: Vec<Uuid> = notices.iter().map(|key| key.permit_id).collect();
+        permits.sort_unstable();
+        permits.dedup();
+        let notices: Vec<Uuid> = notices.iter().map(|key| key.id).collect();
+        let locked = lock(connection, &permits, &notices).await?;
+        let over = find_over(connection, &locked, limit).await?;
+        blank(connection, &over, limit).await?;
+        Ok(over.len() as u64)
+    }
 }
 
 /// Locks what nobody else is at; says which notices those are.
@@ -93,6 +97,15 @@ async fn blank(connection: &mut PgConnection, notices: &[Uuid], limit: &Limit) -
          FROM deliveries d WHERE d.notice_id = ANY ($1) AND a.delivery_id = d.id AND a.transport <> 'file'",
         notices,
         REMOVED,
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        "UPDATE transport
+         SET policy_refusals = ARRAY (SELECT key FROM unnest(policy_refusals) AS key
+                                      WHERE key NOT IN (SELECT recipient_key FROM deliveries WHERE notice_id = ANY ($1)))
+         WHERE policy_refusals && ARRAY (SELECT recipient_key FROM deliveries WHERE notice_id = ANY ($1))",
+        notices,
     )
     .execute(&mut *connection)
     .await?;

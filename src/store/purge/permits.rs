@@ -1,51 +1,50 @@
 //! Names and addresses of permits that ended so long ago, and what their history says of those of all permits.
 
 use chrono::NaiveDate;
-use sqlx::{Connection, PgConnection};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Chunk, Limit, REMOVED, end};
+use super::{FIRST, Kind, Limit, REMOVED};
 use crate::store::Result;
 
 /// Who purged, in the history of a permit.
 const BY: &str = "purge";
 
-/// Removes names and addresses of permits whose last term ended, and that nobody has changed for as long. One whose
-/// schedule has a step to come, or of which a notice waits or is to be found out, keeps them.
-pub async fn purge_permits(
-    connection: &mut PgConnection,
-    after: Option<(NaiveDate, Uuid)>,
-    limit: &Limit,
-) -> Result<Chunk<(NaiveDate, Uuid)>> {
-    let mut transaction = connection.begin().await?;
-    let (expires_on, id) = after.unwrap_or((NaiveDate::from_ymd_opt(-4000, 1, 1).unwrap_or_default(), Uuid::nil()));
-    let found = sqlx::query!(
-        "SELECT id, expires_on FROM permits
-         WHERE (expires_on, id) > ($1, $2) AND expires_on < $3 AND updated_at < $4
-           AND (purged_at IS NULL OR updated_at > purged_at)
-         ORDER BY expires_on, id LIMIT 200",
-        expires_on,
-        id,
-        limit.day,
-        limit.before,
-    )
-    .fetch_all(&mut *transaction)
-    .await?;
-    let Some(last) = found.last().map(|row| (row.expires_on, row.id)) else {
-        transaction.rollback().await?;
-        return Ok(Chunk::END);
-    };
-    let ids: Vec<Uuid> = found.iter().map(|row| row.id).collect();
-    let locked = sqlx::query_scalar!(
-        "SELECT id FROM permits WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
-        &ids
-    )
-    .fetch_all(&mut *transaction)
-    .await?;
-    let ended = find_ended(&mut transaction, &locked, limit).await?;
-    blank(&mut transaction, &ended, limit).await?;
-    end(transaction, limit).await?;
-    Ok(Chunk { removed: ended.len() as u64, last: Some(last) })
+/// Names and addresses of permits whose last term ended, and that nobody has changed for as long. One whose schedule has a
+/// step to come, or of which a notice waits or is to be found out, keeps them.
+#[derive(Debug)]
+pub struct Permits;
+
+impl Kind for Permits {
+    type Key = (NaiveDate, Uuid);
+    const NAME: &'static str = "permits";
+
+    async fn find(connection: &mut PgConnection, after: Option<&Self::Key>, limit: &Limit) -> Result<Vec<Self::Key>> {
+        let (expires_on, id) = after.copied().unwrap_or((FIRST, Uuid::nil()));
+        let rows = sqlx::query!(
+            "SELECT id, expires_on FROM permits
+             WHERE (expires_on, id) > ($1, $2) AND expires_on < $3 AND updated_at < $4
+               AND (purged_at IS NULL OR updated_at > purged_at)
+             ORDER BY expires_on, id LIMIT 200",
+            expires_on,
+            id,
+            limit.day,
+            limit.before,
+        );
+        Ok(rows.fetch_all(connection).await?.into_iter().map(|row| (row.expires_on, row.id)).collect())
+    }
+
+    async fn remove(connection: &mut PgConnection, permits: &[Self::Key], limit: &Limit) -> Result<u64> {
+        let locked = sqlx::query_scalar!(
+            "SELECT id FROM permits WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
+            &permits.iter().map(|(_, id)| *id).collect::<Vec<_>>(),
+        )
+        .fetch_all(&mut *connection)
+        .await?;
+        let ended = find_ended(connection, &locked, limit).await?;
+        blank(connection, &ended, limit).await?;
+        Ok(ended.len() as u64)
+    }
 }
 
 async fn find_ended(connection: &mut PgConnection, permits: &[Uuid], limit: &Limit) -> Result<Vec<Uuid>> {
@@ -91,32 +90,36 @@ async fn blank(connection: &mut PgConnection, permits: &[Uuid], limit: &Limit) -
     Ok(())
 }
 
-/// Removes names and addresses from what the history says permits were, of every permit, living or not.
-pub async fn purge_history(
-    connection: &mut PgConnection,
-    after: Option<(Uuid, i64)>,
-    limit: &Limit,
-) -> Result<Chunk<(Uuid, i64)>> {
-    let mut transaction = connection.begin().await?;
-    let (permit, version) = after.unwrap_or_default();
-    let row = sqlx::query!(
-        r#"WITH chunk AS MATERIALIZED (
-               SELECT permit_id, version FROM permit_history WHERE (permit_id, version) > ($1, $2)
-               ORDER BY permit_id, version LIMIT 2000),
-           blanked AS (
-               UPDATE permit_history h SET before = permit_unsaid(h.before) FROM chunk c
-               WHERE h.permit_id = c.permit_id AND h.version = c.version AND h.at < $3
-                 AND h.before <> permit_unsaid(h.before)
-               RETURNING h.permit_id),
-           last AS (SELECT permit_id, version FROM chunk ORDER BY permit_id DESC, version DESC LIMIT 1)
-           SELECT (SELECT count(*) FROM blanked) AS "removed!", (SELECT permit_id FROM last) AS permit_id,
-                  (SELECT version FROM last) AS version"#,
-        permit,
-        version,
-        limit.before,
-    )
-    .fetch_one(&mut *transaction)
-    .await?;
-    end(transaction, limit).await?;
-    Ok(Chunk { removed: row.removed.unsigned_abs(), last: row.permit_id.zip(row.version) })
+/// Names and addresses in what the history says permits were, of every permit, living or not.
+#[derive(Debug)]
+pub struct Histories;
+
+impl Kind for Histories {
+    type Key = (Uuid, i64);
+    const NAME: &'static str = "changes of permits";
+
+    async fn find(connection: &mut PgConnection, after: Option<&Self::Key>, _: &Limit) -> Result<Vec<Self::Key>> {
+        let (permit, version) = after.copied().unwrap_or_default();
+        let rows = sqlx::query!(
+            "SELECT permit_id, version FROM permit_history WHERE (permit_id, version) > ($1, $2)
+             ORDER BY permit_id, version LIMIT 2000",
+            permit,
+            version,
+        );
+        Ok(rows.fetch_all(connection).await?.into_iter().map(|row| (row.permit_id, row.version)).collect())
+    }
+
+    async fn remove(connection: &mut PgConnection, changes: &[Self::Key], limit: &Limit) -> Result<u64> {
+        let (permits, versions): (Vec<Uuid>, Vec<i64>) = changes.iter().copied().unzip();
+        let blanked = sqlx::query!(
+            "UPDATE permit_history h SET before = permit_unsaid(h.before)
+             FROM unnest($1::uuid[], $2::bigint[]) AS changes (permit_id, version)
+             WHERE h.permit_id = changes.permit_id AND h.version = changes.version AND h.at < $3
+               AND h.before <> permit_unsaid(h.before)",
+            &permits,
+            &versions,
+            limit.before,
+        );
+        Ok(blanked.execute(connection).await?.rows_affected())
+    }
 }

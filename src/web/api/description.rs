@@ -92,10 +92,12 @@ fn complete(path: &str, method: &str, operation: &mut Value, schemas: &mut Value
 /// The summary is one sentence, for lists; what a handler says besides stands in the description.
 fn shorten_summary(operation: &mut Value) {
     let summary = operation["summary"].as_str().unwrap_or_default().replace('\n', " ");
-    let Some(end) = summary.find(". ") else { return };
-    let (first, rest) = summary.split_at(end + 1);
+    let Some(end) = summary.find(". ").into_iter().chain(summary.find("; ")).min() else { return };
+    let (first, rest) = (format!("{}.", &summary[..end]), summary[end + 1..].trim());
+    let mut chars = rest.chars();
+    let rest: String = chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect();
     let text = operation["description"].as_str().map(|text| format!("\n\n{text}")).unwrap_or_default();
-    operation["description"] = format!("{}{text}", rest.trim()).into();
+    operation["description"] = format!("{rest}{text}").into();
     operation["summary"] = first.into();
 }
 

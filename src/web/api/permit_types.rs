@@ -312,6 +312,7 @@ fn link(value: &Value) -> Result<String, Fault> {
     let text = line(URL_MAX)(value)?;
     // What no mail would show is not taken either.
     let is_shown = shown_link(&text).is_some() && !text.contains(' ');
-    let fault = || ("malformed_url", format!("must be an http or https URL without a password, up to {URL_MAX} bytes"));
+    let fault =
+        || ("malformed_url", format!("must be an http:// or https:// URL without a password, up to {URL_MAX} bytes"));
     if is_shown { Ok(text) } else { Err(fault()) }
 }

@@ -7,10 +7,10 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use url::form_urlencoded;
 
-use super::Pages;
 use super::access::User;
 use super::when::{When, when};
 use super::words::Said;
+use super::{Pages, Unsent};
 use crate::domain::role::Role;
 
 /// The field of a form that proves that we made it.
@@ -62,8 +62,8 @@ pub struct Frame {
     pub csrf: String,
     /// Path of the place in the navigation to which the page belongs.
     pub here: &'static str,
-    /// Why mail is not really sent.
-    pub unsent: Option<String>,
+    /// In what way mail is not sent as by a real service.
+    pub unsent: Option<Unsent>,
     /// What was just done.
     pub said: Option<&'static str>,
     /// The page shows what is wrong with what was filled in.
@@ -99,6 +99,11 @@ impl Frame {
             has_errors: false,
             zone: Tz::UTC,
         }
+    }
+
+    /// Whether some mail that counts as accepted was never really sent.
+    pub fn is_kept_back(&self) -> bool {
+        self.unsent.as_ref().is_some_and(|unsent| !unsent.to_everybody)
     }
 
     /// With the sentence about what was just done.

@@ -27,6 +27,7 @@ mod sign_in;
 mod suppressions;
 mod today;
 mod tokens;
+mod unsent;
 mod upcoming;
 mod users;
 mod visit;
@@ -43,6 +44,8 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use chrono::TimeDelta;
 use url::Url;
+
+pub use self::unsent::Unsent;
 
 use super::api::problem::{Kind, Problem};
 use super::api::{Api, work};
@@ -64,8 +67,8 @@ pub struct PagesParts {
     pub grace: TimeDelta,
     /// How long notices of a change made here wait, so that a typo can be mended.
     pub change_delay: TimeDelta,
-    /// Why mail is not really sent, if it is not: every page says so.
-    pub unsent: Option<String>,
+    /// In what way mail is not sent as by a real service, if it is not: every page says so.
+    pub unsent: Option<Unsent>,
 }
 
 /// The pages of this process.

@@ -150,6 +150,8 @@ pub(super) async fn change_role(
         keep_an_admin(&mut work, &subject).await?;
     }
     set_role(&mut *work, id, role).await?;
+    // Whoever is signed in as this user must not keep what another role allowed.
+    end_sessions(&mut *work, id).await?;
     let (before, after) = (json!({ "role": subject.role }), json!({ "role": role }));
     record(&mut *work, deed(&user, "role-changed", &subject, Some(before), Some(after)), now).await?;
     work.commit().await.map_err(Problem::from)?;

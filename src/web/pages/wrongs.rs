@@ -22,7 +22,7 @@ pub fn wrongs_of(problem: Problem, label: impl Fn(&str) -> String) -> Result<Wro
 }
 
 /// A sentence about a field: `is needed` goes on after its name, what is whole by itself stands behind a colon.
-fn about(label: &str, detail: &str) -> String {
+pub fn about(label: &str, detail: &str) -> String {
     let goes_on = ["is ", "must ", "has ", "cannot "].iter().any(|verb| detail.starts_with(verb));
     let joint = if goes_on { "" } else { ":" };
     format!("{label}{joint} {}.", detail.trim_end_matches('.'))

@@ -74,6 +74,13 @@ async fn a_permit_type_that_is_not_right_is_refused_by_field() {
         ("renewal_url", json!("https://"), "/renewal_url", "malformed_url"),
         ("renewal_url", json!("https://a.example/x y"), "/renewal_url", "malformed_url"),
         ("renewal_url", json!("file:///etc/passwd"), "/renewal_url", "malformed_url"),
+        // They do not lead where they seem to, or are read in two ways.
+        ("renewal_url", json!("https:a.example"), "/renewal_url", "malformed_url"),
+        ("renewal_url", json!("https:///a.example"), "/renewal_url", "malformed_url"),
+        ("renewal_url", json!("https://a.example\\@b.example"), "/renewal_url", "malformed_url"),
+        ("renewal_url", json!("https://@a.example"), "/renewal_url", "malformed_url"),
+        ("renewal_url", json!("https://a.example%2eb.example"), "/renewal_url", "malformed_url"),
+        ("renewal_url", json!("https://a.example/\u{202e}gro.b"), "/renewal_url", "malformed_url"),
         // Written in ASCII, as a mail shows it, it is too long.
         ("renewal_url", json!(format!("https://a.example/{}", "ü".repeat(400))), "/renewal_url", "malformed_url"),
         ("renewal_url", json!(format!("https://a.example/{}", "u".repeat(990))), "/renewal_url", "too_long"),

@@ -11,7 +11,7 @@ use crate::support::program::Desk;
 use crate::support::smtp_server::{Act, At, Behaviour, Rule, SmtpServer};
 
 /// That there is a line with this name and level whose words and advice have these in them.
-fn says(checks: &[Value], name: &str, level: &str, found: &str, advice: &str) {
+pub(super) fn says(checks: &[Value], name: &str, level: &str, found: &str, advice: &str) {
     let text = |check: &Value, field: &str| check[field].as_str().unwrap_or_default().to_owned();
     let said = checks.iter().any(|check| {
         check["check"] == name
@@ -22,13 +22,13 @@ fn says(checks: &[Value], name: &str, level: &str, found: &str, advice: &str) {
     assert!(said, "no {level} {name} with {found:?} and {advice:?} in {checks:#?}");
 }
 
-async fn run(url: &str, statement: &str) {
+pub(super) async fn run(url: &str, statement: &str) {
     let mut connection = PgConnection::connect(url).await.expect("a connection");
     sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.expect("the statement");
 }
 
 /// On the database of all tests, whose server does not survive a power cut.
-async fn on_a_database() -> (Desk, String) {
+pub(super) async fn on_a_database() -> (Desk, String) {
     let url = empty_database().await;
     (Desk::new().with("DATABASE_URL", &url), url)
 }
@@ -99,6 +99,7 @@ async fn a_database_that_does_not_answer_or_is_not_there_is_a_fault() {
         let (checks, _) = lines(&Desk::new().with("DATABASE_URL", url));
         says(&checks, "database", "fault", said, "DATABASE_URL");
         assert!(!format!("{checks:?}").contains("hunter2"));
+        assert!(!format!("{checks:?}").contains(" at line "), "of the source of PostgreSQL: {checks:#?}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! The doctor: a line for each check, what to do, and exit code 1 on a fault.
 
+mod account;
 mod broken;
 mod parts;
 
@@ -46,7 +47,12 @@ fn a_service_as_it_should_be_has_neither_faults_nor_warnings() {
         auth: Some("PLAIN LOGIN"),
         ..Behaviour::default()
     });
+    let outside = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let outside = format!("http://{}/ping", outside.local_addr().expect("its address"));
     let desk = Desk::new()
+        .with("ALERT_EMAIL", "operator@example.org")
+        .with("ALERT_WEBHOOK_URL", &outside)
+        .with("HEARTBEAT_URL", &outside)
         .with("DATABASE_URL", &server.url)
         .with("ENVIRONMENT", "production")
         .with("PUBLIC_URL", "https://permits.example.org")
@@ -68,6 +74,12 @@ fn a_service_as_it_should_be_has_neither_faults_nor_warnings() {
         "durability",
         "migrations",
         "memory",
+        "encoding",
+        "changes",
+        "rights",
+        "room for connections",
+        "alarms",
+        "purge",
         "clock",
         "zone data",
         "schedule",

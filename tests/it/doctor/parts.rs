@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use permit_notifier::commands::doctor::{
     Level,
     disk::judge_room,
+    purges::judge,
     zone::{clock_changes, compare},
 };
+use permit_notifier::store::purge::LastPurge;
 
 const GIBIBYTE: u64 = 1024 * 1024 * 1024;
 
@@ -19,6 +21,27 @@ fn a_disk_that_fills_up_is_told_before_it_is_full() {
     {
         let check = judge_room("room for mail", Path::new("/data"), free);
         assert_eq!((check.level, check.advice.is_empty()), (level, level == Level::Ok), "{free}: {check:?}");
+    }
+}
+
+#[test]
+fn old_data_that_stays_is_told_while_somebody_should_remove_it() {
+    let now: DateTime<Utc> = "2026-11-30T08:00:00Z".parse().unwrap();
+    let last = |days, left| Some(LastPurge { started_at: now - TimeDelta::days(days), left });
+    let (new, old) = (Some(TimeDelta::days(1)), Some(TimeDelta::days(4)));
+    for (last, scanning, now, level, found) in [
+        (None, None, Some(now), Level::Ok, "none has come to its end yet"),
+        (None, new, Some(now), Level::Ok, "none has come to its end yet"),
+        (None, old, Some(now), Level::Warning, "no purge has come to its end yet"),
+        (last(2, 0), old, Some(now), Level::Ok, "began at 2026-11-28 08:00:00 UTC"),
+        (last(4, 0), old, Some(now), Level::Warning, "began at 2026-11-26 08:00:00 UTC"),
+        (last(4, 0), None, Some(now), Level::Ok, "began at"),
+        (last(4, 0), old, None, Level::Ok, "began at"),
+        (last(0, 2), old, Some(now), Level::Warning, "left 2 old rows"),
+    ] {
+        let check = judge(last, scanning, now);
+        assert_eq!((check.level, check.advice.is_empty()), (level, level == Level::Ok), "{check:?}");
+        assert!(check.found.contains(found), "{check:?}");
     }
 }
 

@@ -46,7 +46,7 @@ fn the_row_of_the_names_can_be_said() {
     for row in [4, 3_000] {
         let fault = read(text, &plain().of_header_row(Some(row))).unwrap_err().fault;
         assert!(
-            matches!(fault, FileFault::NoHeaderRow { .. }) && fault.to_string().contains("--header-row"),
+            matches!(fault, FileFault::NoHeaderRow { .. }) && fault.to_string().contains("was to be the header"),
             "{fault}"
         );
     }

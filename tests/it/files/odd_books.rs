@@ -147,8 +147,8 @@ fn open_document_says_a_lot_at_once() {
         "not \"Old\" (hidden)",
         "3 rows are hidden (rows 5, 6, 7)",
         "one cell is a formula (row 8)",
-        "hidden columns are read like the others: C",
-        "1 areas of merged cells (B8)",
+        "a hidden column is read like the others: C",
+        "1 area of merged cells (B8)",
     ] {
         assert!(details.iter().any(|detail| detail.contains(part)), "{part} in {details:?}");
     }

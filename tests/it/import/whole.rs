@@ -164,7 +164,7 @@ async fn of_very_many_rejected_rows_the_first_are_kept_and_the_report_says_so() 
     assert_eq!((report.rejected, report.committed), (REJECTED_KEPT + 1, false));
     assert_eq!(desk.ask("SELECT count(*) || ' ' || max(file_row) FROM import_rejections").await, "10000 10001");
     assert!(
-        report.warnings.iter().any(|warning| warning.detail.starts_with("1 further rejected rows")),
+        report.warnings.iter().any(|warning| warning.detail.starts_with("1 further rejected row is")),
         "{:?}",
         report.warnings
     );

@@ -154,6 +154,9 @@ fn only_web_addresses_become_links() {
         "//maple.example/x",
         "not a link",
         "https://office:secret@maple.example/",
+        "https:maple.example",
+        "https://maple.example\\@evil.example",
+        "https://maple.example/\u{202e}x",
         "",
         &long,
     ] {

@@ -279,7 +279,7 @@ async fn the_row_of_the_names_is_guessed_chosen_and_saved() {
     clerk.post(&path, &[("do", "use"), ("mapping", &id)]).await;
     let page = clerk.get(&path).await;
     page.shows(&[
-        "Row 3 is blank or below the end of the file, so no names of columns stand there. Choose another row below.",
+        "Row 3, which was to be the header, is blank or below the end of the file. Choose another row below.",
         "selected>row 3</option>",
     ]);
     api.close().await;
@@ -436,7 +436,7 @@ async fn of_a_workbook_with_several_sheets_one_is_chosen() {
     let path = sent.header("location").to_owned();
     let page = clerk.get(&path).await;
     page.shows(&[
-        "href=\"#sheet\">Several sheets have something in them, or the only one is hidden. Choose below which sheet is meant.",
+        "href=\"#sheet\">Several sheets have something in them. Choose below which sheet is meant.",
         "<option value=\"\">choose</option>",
         "<option value=\"Notes\">Notes (empty)</option>",
         "<option value=\"New &#60;1&#62;\">",

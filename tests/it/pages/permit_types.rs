@@ -124,10 +124,10 @@ async fn lines_come_and_go_without_script_and_faults_stand_beside_their_fields()
     let refused = form.send(&admin, "check").await;
     assert_eq!(refused.status, 422, "{refused:?}");
     refused.shows(&[
-        "href=\"#renewal_url\">Renewal url: must be an http or https URL without a password, up to 1000 bytes.",
-        "href=\"#grace_days\">Grace days: must be a whole number from 0 to 3650.",
+        "href=\"#renewal_url\">Renewal url must be an http:// or https:// URL without a password, up to 1000 bytes.",
+        "href=\"#grace_days\">Grace days must be a whole number from 0 to 3650.",
         "href=\"#steps/10/notice_type\">Line 11 of the schedule, notice type: a notice type has 1 to 40",
-        "href=\"#steps/10/offset_days\">Line 11 of the schedule, offset days: must be a whole number",
+        "href=\"#steps/10/offset_days\">Line 11 of the schedule, offset days must be a whole number",
         "value=\"soon\" aria-invalid=\"true\"",
     ]);
     let mut twice = TypeForm::usual("1");

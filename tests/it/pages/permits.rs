@@ -104,7 +104,7 @@ async fn everything_that_is_wrong_is_said_beside_its_field_and_nothing_is_lost()
         "<title>Error: New permit",
         "<a href=\"#permit_number\">Permit number is needed.</a>",
         "<a href=\"#permit_type\">Permit type is needed.</a>",
-        "<a href=\"#expires_on\">Last valid day: must be a date that exists, from 1900 on, written YYYY-MM-DD.</a>",
+        "<a href=\"#expires_on\">Last valid day must be a date that exists, from 1900 on, written YYYY-MM-DD.</a>",
         "<a href=\"#holder_email\">",
         "<a href=\"#contact-1-email\">Contact 1, email:",
         "value=\"no address\"",
@@ -138,7 +138,7 @@ async fn a_second_person_sees_both_versions_and_neither_is_lost() {
     assert_eq!(page.status, 409);
     page.shows(&[
         "Somebody else changed this permit meanwhile",
-        "user:admin@office.example",
+        "It was admin@office.example.",
         "<td>His &#60;b&#62;own&#60;/b&#62;</td><td>Hers</td>",
         "name=\"version\" value=\"2\"",
     ]);
@@ -283,7 +283,7 @@ async fn many_permits_are_paused_or_archived_after_a_look_at_them() {
         "<option value=\"any\" selected>With<",
     ]);
     let again = refused(&clerk, "/permits/bulk", &[("action", "archive"), ("here", "//evil.example/")]).await;
-    again.shows(&["There is a problem", "<option value=\"archive\" selected>"]);
+    again.shows(&["There is a problem"]);
 
     let file = clerk.post("/permits/export", &[("format", "csv"), ("query", "archived=only")]).await;
     assert_eq!(file.text.matches("\nN-").count() + file.text.matches(",N-").count(), 5, "{file:?}");

@@ -113,6 +113,28 @@ async fn what_failed_goes_again_or_is_given_up_many_at_once() {
 }
 
 #[tokio::test]
+async fn a_suppressed_address_leads_to_the_suppressions() {
+    let api = TestApi::open().await;
+    let clerk = api.signed_in(Role::Clerk).await;
+    let (permit, notice) = pending(&api, "F-1").await;
+    api.office.transport(permit, "rejected").await;
+    api.office
+        .sql(
+            "UPDATE deliveries SET state = 'suppressed', reason_code = 'suppressed';
+             INSERT INTO suppressions (id, address, class, reason, source, created_at)
+             SELECT gen_random_uuid(), recipient, 'all', 'x', 'person', now() FROM deliveries",
+        )
+        .await;
+    let id = notice.to_string();
+    let many = [("action", "retry"), ("notice", &id), ("back", "/problems?kind=failed")];
+    for page in [clerk.post("/problems/actions", &many).await, clerk.post(&format!("/notices/{id}/retry"), &[]).await] {
+        assert_eq!(page.status, 409, "{page:?}");
+        page.shows(&["<a href=\"/suppressions\">", "The address is suppressed. Lift that under Suppressions"]);
+    }
+    api.close().await;
+}
+
+#[tokio::test]
 async fn what_a_scan_held_is_released_or_cancelled_together() {
     let mut api = TestApi::open().await;
     let permits = [api.office.permit_expiring_in(31).await, api.office.permit_expiring_in(31).await];

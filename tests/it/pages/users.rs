@@ -83,10 +83,14 @@ async fn who_is_disabled_is_out_at_once_and_the_last_administrator_cannot_be() {
     assert_eq!(clerk.sign_in("clerk@office.example", PASSWORD).await.status, 401);
     assert_eq!(admin.post(&format!("/users/{clerk_id}/enable"), &[]).await.status, 303);
     assert_eq!(clerk.sign_in("clerk@office.example", PASSWORD).await.status, 303);
-    // A role that is changed counts at once.
+    // A role that is changed counts at once, and sessions of the other one end.
     assert_eq!(admin.post(&format!("/users/{clerk_id}/role"), &[("role", "admin")]).await.status, 303);
+    assert_eq!(clerk.get("/users").await.header("location"), "/sign-in?next=%2Fusers");
+    assert_eq!(clerk.sign_in("clerk@office.example", PASSWORD).await.status, 303);
     assert_eq!(clerk.get("/users").await.status, 200);
     assert_eq!(admin.post(&format!("/users/{admin_id}/role"), &[("role", "viewer")]).await.status, 303);
+    assert_eq!(admin.get("/users").await.header("location"), "/sign-in?next=%2Fusers");
+    assert_eq!(admin.sign_in("admin@office.example", PASSWORD).await.status, 303);
     assert_eq!(admin.get("/users").await.status, 403);
     let deeds: Vec<String> = sqlx::query_scalar("SELECT action FROM office_log ORDER BY id")
         .fetch_all(&api.office.pool)

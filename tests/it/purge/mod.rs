@@ -3,6 +3,7 @@
 mod again;
 mod kinds;
 mod parts;
+mod passing;
 mod trouble;
 
 use std::path::PathBuf;
@@ -56,6 +57,7 @@ async fn rows_with(post: &Postbox, texts: &[&str]) -> Vec<String> {
     for table in tables {
         // Bytes are shown as their text.
         let query = match table.as_str() {
+            "idempotency_keys" => "SELECT key || ' ' || encode(body, 'escape') FROM idempotency_keys".to_owned(),
             "attempt_messages" => "SELECT convert_from(content, 'UTF8') FROM attempt_messages".to_owned(),
             _ => format!("SELECT row_to_json(t)::text FROM {table} t"),
         };

@@ -96,6 +96,38 @@ async fn a_permit_that_somebody_is_changing_is_left_for_the_next_day() {
 }
 
 #[tokio::test]
+async fn a_row_that_cannot_be_changed_is_left_and_keeps_no_other() {
+    let post = old_notices(5).await;
+    post.execute(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN
+             IF OLD.id = (SELECT id FROM permits ORDER BY id OFFSET 2 LIMIT 1) THEN RAISE EXCEPTION 'not this one'; END IF;
+             RETURN NEW;
+         END $$;
+         CREATE TRIGGER refuse BEFORE UPDATE ON permits FOR EACH ROW EXECUTE FUNCTION refuse()",
+    )
+    .await;
+    let removed = purge(&post).await;
+    assert_eq!((removed.permits, removed.left), (4, 1), "{removed:?}");
+    assert!(removed.notices >= 5, "{removed:?}");
+    assert_eq!(post.count("SELECT (removed ->> 'left')::bigint FROM purges").await, 1, "it came to its end");
+    assert_eq!(post.count("SELECT count(*) FROM permits WHERE holder_email IS NOT NULL").await, 1);
+    post.execute("DROP TRIGGER refuse ON permits").await;
+    let removed = purge(&post).await;
+    assert_eq!((removed.permits, removed.left), (1, 0), "{removed:?}");
+    post.check().await;
+}
+
+#[tokio::test]
+async fn a_database_that_lets_nothing_change_ends_a_purge() {
+    let post = old_notices(3).await;
+    post.execute("ALTER TABLE permits RENAME COLUMN purged_at TO gone").await;
+    let ended = run_once(&rules(&post), PurgeTrigger::Daily, false).await;
+    assert!(ended.is_err(), "{ended:?}");
+    assert_eq!(post.count("SELECT count(*) FROM purges").await, 0);
+}
+
+#[tokio::test]
 async fn purges_scans_and_changes_at_once_do_not_stop_each_other() {
     let post = old_notices(40).await;
     let permits: Vec<uuid::Uuid> =

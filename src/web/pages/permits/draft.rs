@@ -4,6 +4,7 @@ use chrono::NaiveDate;
 use serde_json::{Map, Value, json};
 
 use super::super::form::Form;
+use super::super::wrongs::about;
 use crate::store::lists::permits::{ContactRow, PermitRow};
 use crate::web::api::problem::Problem;
 
@@ -196,9 +197,9 @@ pub fn errors_of(problem: &Problem) -> Vec<(String, String)> {
         match pointer.strip_prefix("contacts/").and_then(|rest| rest.split_once('/')) {
             Some((place, field)) => {
                 let number = place.parse::<usize>().map_or(1, |place| place + 1);
-                (format!("contact-{number}-{field}"), format!("Contact {number}, {field}: {}.", error.detail))
+                (format!("contact-{number}-{field}"), about(&format!("Contact {number}, {field}"), &error.detail))
             }
-            None => (pointer.to_owned(), format!("{}: {}.", name_of(pointer), error.detail)),
+            None => (pointer.to_owned(), about(&name_of(pointer), &error.detail)),
         }
     });
     errors.collect()

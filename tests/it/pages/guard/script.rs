@@ -114,6 +114,8 @@ async fn a_renewal_address_is_one_of_the_web() {
         "JAVASCRIPT:alert(1)",
         "data:text/html,x",
         "//evil.example",
+        "https:evil.example",
+        "https://permits.example.org\\@evil.example",
         "x",
     ] {
         let page = filled.admin.get("/permit-types/food").await;

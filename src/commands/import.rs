@@ -27,6 +27,7 @@ pub struct Arguments {
     /// permit_type, status, holder_name, holder_email, holder_language, site_address, description, issued_on,
     /// effective_on, expires_on, external_id, contact_email, contact_name, contact_role and contacts
     #[arg(long, value_name = "FIELD=COLUMN")]
+    #[expect(clippy::doc_markdown, reason = "it is the help of the command, which has no markup")]
     map: Vec<ColumnChoice>,
     /// Read a status word of the file as one of ours
     #[arg(long, value_name = "FROM=TO")]
@@ -104,7 +105,8 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     };
     let meter = Meter::new();
     let file = Input::Path(arguments.file);
-    let report = meter.beside(import(&database.direct_url, file, &options, &rules, |at| meter.show(at))).await?;
+    let report =
+        meter.beside(Box::pin(import(&database.direct_url, file, &options, &rules, |at| meter.show(at)))).await?;
     // What was done is told before anything else can go wrong.
     if arguments.json {
         print_json(&report)?;

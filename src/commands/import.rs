@@ -107,7 +107,8 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
     };
     let meter = Meter::new();
     let file = Input::Path(arguments.file);
-    let report = meter.beside(import(&database.direct_url, file, &options, &rules, |at| meter.show(at))).await?;
+    let report =
+        meter.beside(Box::pin(import(&database.direct_url, file, &options, &rules, |at| meter.show(at)))).await?;
     // What was done is told before anything else can go wrong.
     if arguments.json {
         print_json(&report)?;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::reading::CELL_CHARS_MAX;
 use super::term::{CONTACT, Contact};
 use super::values::some;
 use crate::domain::text;
@@ -49,6 +50,9 @@ pub(super) fn parse(cell: &str) -> Result<Vec<Contact>, String> {
 fn contact(listed: Listed) -> Result<Contact, String> {
     let email = listed.email.map(|email| email.parse().map_err(|error| format!("{email}: {error}")));
     let email = email.transpose()?;
+    if [&listed.name, &listed.role].into_iter().any(|text| text.chars().count() > CELL_CHARS_MAX) {
+        return Err(format!("the name and the role of a contact have at most {CELL_CHARS_MAX} characters"));
+    }
     let name = text::one_line(&listed.name);
     if name.is_empty() && email.is_none() {
         return Err("a contact has a name or an address".to_owned());

@@ -35,16 +35,9 @@ impl Whole {
 
     /// Takes note of a row.
     pub fn row(&mut self, row: &Row<'_>) {
-        let filled = self.filled.len();
-        let here = self.unnamed.iter().filter(|&&at| !row.cell(at).trim().is_empty());
-        let mut any = false;
-        for &at in here {
-            any = true;
-            if filled < self.unnamed.len() {
-                self.filled.insert(at);
-            }
-        }
-        self.filled_rows += u64::from(any);
+        let here: Vec<usize> = self.unnamed.iter().copied().filter(|&at| !row.cell(at).trim().is_empty()).collect();
+        self.filled_rows += u64::from(!here.is_empty());
+        self.filled.extend(here);
     }
 
     /// Takes note of the type of a good row.

@@ -8,6 +8,7 @@ mod blds;
 mod fields;
 pub mod xlsx;
 
+use std::borrow::Cow;
 use std::fs::File;
 
 use chrono::NaiveDate;
@@ -177,7 +178,7 @@ pub async fn rejected_rows(pool: PgPool, import: Uuid) -> Result<Chunks, StoreEr
     let layout = read_layout(&mut *pool.acquire().await?, import).await?;
     let (delimiter, width) = (layout.delimiter as u8, layout.header.len());
     let header = layout.header.iter().map(|name| guard(unguard(name))).chain([ERROR.into()]);
-    let header = [BOM, &lines(delimiter, [header.map(|name| name.into_owned())])?].concat();
+    let header = [BOM, &lines(delimiter, [header.map(Cow::into_owned)])?].concat();
     let rows = try_unfold((pool, Some(0)), move |(pool, after)| async move {
         let Some(after) = after else { return Ok(None) };
         let rows = list_rejections(&mut *pool.acquire().await?, import, after, REJECTED_PAGE).await?;

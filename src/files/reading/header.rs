@@ -131,7 +131,7 @@ impl Source {
             let mut filled: Vec<usize> = below.iter().map(|row| row.filled).collect();
             filled.sort_unstable();
             let usual = filled.get(filled.len() / 2).copied();
-            if row.names >= COLUMNS_MIN && usual.is_some_and(|usual| (COLUMNS_MIN..=row.names).contains(&usual)) {
+            if row.names >= COLUMNS_MIN && usual.is_some_and(|usual| usual <= row.names) {
                 return Ok(Some((row.number, row.names)));
             }
             rest = below;

@@ -193,6 +193,37 @@ fn what_is_no_workbook_or_broken_is_refused_in_one_sentence() {
     assert!(matches!(refused(archive(&[kind, ("content.xml", &declared)])), FileFault::Damaged(_)));
 }
 
+/// A workbook whose sheets, each by its name and part, have these contents.
+fn sheets(sheets: &[(&str, &str)], parts: &[(&str, &str)]) -> Vec<u8> {
+    let named = sheets.iter().enumerate();
+    let book: String =
+        named.clone().map(|(at, (name, _))| format!(r#"<sheet name="{name}" sheetId="{at}" r:id="r{at}"/>"#)).collect();
+    let relations: String = named
+        .map(|(at, (_, part))| format!(r#"<Relationship Id="r{at}" Type="x/worksheet" Target="{part}"/>"#))
+        .collect();
+    let root = r#"<Relationships><Relationship Id="a" Type="x/officeDocument" Target="xl/book.xml"/></Relationships>"#;
+    let book = format!(r#"<workbook xmlns:r="r"><sheets>{book}</sheets></workbook>"#);
+    let relations = format!("<Relationships>{relations}</Relationships>");
+    let whole = [
+        ("[Content_Types].xml", "<Types/>"),
+        ("_rels/.rels", root),
+        ("xl/book.xml", &book),
+        ("xl/_rels/book.xml.rels", &relations),
+    ];
+    archive(&[&whole[..], parts].concat())
+}
+
+#[test]
+fn a_part_is_one_sheet_and_a_sheet_that_is_named_the_only_one_that_is_looked_at() {
+    let table = format!("<worksheet><sheetData>{}</sheetData></worksheet>", header().replace("x:", ""));
+    let twice = sheets(&[("A", "one.xml"), ("B", "./one.xml")], &[("xl/one.xml", &table)]);
+    assert!(matches!(refused(twice), FileFault::Damaged(why) if why.contains("one part")));
+    let broken = sheets(&[("A", "one.xml"), ("B", "two.xml")], &[("xl/one.xml", &table), ("xl/two.xml", "<a><b></a>")]);
+    assert!(matches!(refused(&broken), FileFault::Damaged(_)));
+    let fault = read(&broken, &plain().of_sheet(Some("A".to_owned()))).unwrap_err().fault;
+    assert!(matches!(fault, FileFault::HeaderOnly), "{fault}");
+}
+
 #[test]
 fn what_unpacks_to_more_than_anybody_needs_is_refused() {
     let endless = "x".repeat(3 << 20);

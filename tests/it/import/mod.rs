@@ -8,6 +8,7 @@ mod errors_file;
 mod held;
 mod killed;
 mod notices;
+mod patience;
 mod permits;
 mod sheets;
 mod struck;

@@ -244,6 +244,76 @@ async fn a_complete_file_says_which_permits_it_does_not_name() {
 }
 
 #[tokio::test]
+async fn the_row_of_the_names_is_guessed_chosen_and_saved() {
+    let api = TestApi::open().await;
+    let clerk = api.signed_in(Role::Clerk).await;
+    let text = "Stadt Köln – Erlaubnisse\nNummer;Art;Inhaber;Ende\nNr;Art 2;Name 2;bis\n1;Food;Ann;2027-01-31\n";
+    let path = sent(&clerk, "own.csv", text).await;
+    clerk.get(&path).await.shows(&[
+        "<option value=\"\">guess: row 2</option>",
+        "<option value=\"3\">row 3: Nr · Art 2 · Name 2 · bis</option>",
+        "<option value=\"=Inhaber\">Inhaber</option>",
+    ]);
+    clerk.post(&path, &[("header_row", "3")]).await;
+    clerk.get(&path).await.shows(&[
+        "<dt>Column names in row</dt><dd>3</dd>",
+        "<option value=\"3\" selected>row 3:",
+        "<option value=\"=Name 2\">Name 2</option>",
+    ]);
+    let chosen = [
+        ("header_row", "3"),
+        ("field/permit_number", "=Nr"),
+        ("field/permit_type", "=Art 2"),
+        ("field/holder_name", "=Name 2"),
+        ("field/expires_on", "=bis"),
+        ("do", "save"),
+        ("mapping_name", "Köln"),
+    ];
+    assert_eq!(clerk.post(&path, &chosen).await.status, 303);
+    assert_eq!(import(&clerk, &path).await.status, 303);
+    assert_eq!(permits(&api).await, ["1 active"]);
+    assert_eq!(api.office.text("SELECT words ->> 'header_row' FROM import_mappings").await, ["3"]);
+    // A file that has no such row.
+    let path = sent(&clerk, "short.csv", "a;b;c\n").await;
+    let id = api.office.text("SELECT id::text FROM import_mappings").await.concat();
+    clerk.post(&path, &[("do", "use"), ("mapping", &id)]).await;
+    let page = clerk.get(&path).await;
+    page.shows(&[
+        "Row 3, which was to be the header, is blank or below the end of the file. Choose another row below.",
+        "selected>row 3</option>",
+    ]);
+    api.close().await;
+}
+
+#[tokio::test]
+async fn of_very_many_wrong_rows_the_page_says_how_many_are_kept() {
+    let api = TestApi::open().await;
+    let clerk = api.signed_in(Role::Clerk).await;
+    let rows: String = (0..10_001).map(|row| format!("{row},Food,Ann,never\n")).collect();
+    let path = sent(&clerk, "many.csv", &format!("permit_number,permit_type,holder_name,expires_on\n{rows}")).await;
+    let page = clerk.get(&path).await;
+    page.shows(&["The first 10000 of 10001 rows with errors as a csv file</a>"]);
+    let report = page.between("<p><a href=\"/import/", "/errors.csv").to_owned();
+    clerk
+        .get(&format!("/import/{report}"))
+        .await
+        .shows(&["The first 10000 of 10001 rows with errors as a csv file</a>"]);
+    api.close().await;
+}
+
+#[tokio::test]
+async fn a_status_word_that_a_mapping_spells_otherwise_is_shown_as_it_was_chosen() {
+    let api = TestApi::open().await;
+    let clerk = api.signed_in(Role::Clerk).await;
+    let path = sent(&clerk, "odd.csv", &GOOD.replace("issued", "A=b")).await;
+    clerk.post(&path, &[("status-word", "a=B"), ("status-means", "closed")]).await;
+    clerk.get(&path).await.shows(&["<option selected>closed</option>"]);
+    assert_eq!(import(&clerk, &path).await.status, 303);
+    assert_eq!(permits(&api).await, ["I-1 active", "I-2 closed"]);
+    api.close().await;
+}
+
+#[tokio::test]
 async fn wrong_rows_are_all_shown_and_the_good_ones_are_imported_if_somebody_says_so() {
     let api = TestApi::open().await;
     let clerk = api.signed_in(Role::Clerk).await;

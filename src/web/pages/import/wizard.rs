@@ -123,6 +123,7 @@ impl FilePage {
     }
 
     /// Whether this row is chosen for the names of the columns.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the template gives a reference")]
     fn is_header_row(&self, row: &u64) -> bool {
         self.words.header_row == Some(*row)
     }

@@ -32,6 +32,21 @@ async fn wrong_rows_commit_nothing_and_are_given_back_with_what_is_wrong() {
 }
 
 #[tokio::test]
+async fn the_row_of_the_names_is_said_by_its_number() {
+    let api = TestApi::open().await;
+    let text = format!("permit_number,permit_type\n{GOOD}");
+    let report = import(&api, "?header_row=2", text.clone()).await;
+    assert_eq!((&report.body["guessed"]["header_row"], &report.body["permits_created"]), (&json!(2), &json!(2)));
+    let none = import(&api, "?header_row=9", text.clone()).await;
+    assert_eq!((none.status.as_u16(), none.faults()), (422, vec![("", "no_header_row")]), "{none:?}");
+    for wrong in ["0", "-1", "two"] {
+        let refused = import(&api, &format!("?header_row={wrong}"), text.clone()).await;
+        assert_eq!(refused.status.as_u16(), 400, "{refused:?}");
+    }
+    api.close().await;
+}
+
+#[tokio::test]
 async fn what_is_wrong_begins_no_formula() {
     let api = TestApi::open().await;
     let text = "permit_number,permit_type,holder_name,=cmd()\n1,Food,Ann,never\n";

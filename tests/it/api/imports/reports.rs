@@ -18,10 +18,10 @@ async fn a_raw_body_and_a_form_are_imported_and_the_report_can_be_read_again() {
     assert_eq!(raw.path(), format!("/imports/{}", raw.text("id")));
     let read = api.get(raw.path()).await;
     assert_eq!((read.status.as_u16(), &read.body), (200, &raw.body));
-    let form = import_form(&api, "", &[("name=\"file\"; filename=\"again.csv\"", GOOD)]).await;
+    let form = import_form(&api, "", &[("name=\"file\"; filename=\"%22again%22.csv\"", GOOD)]).await;
     assert_eq!((form.status.as_u16(), &form.body["unchanged"]), (201, &json!(2)), "{form:?}");
     let names = api.office.text("SELECT file_name FROM imports ORDER BY id").await;
-    assert_eq!(names, ["permits.csv", "again.csv"]);
+    assert_eq!(names, ["permits.csv", "\"again\".csv"]);
     let changes = api.office.text("SELECT by || ' ' || import_id FROM permit_history").await;
     assert_eq!(changes, vec![format!("token:tests {}", raw.text("id")); 2]);
     assert_eq!(api.get("/imports/00000000-0000-7000-8000-000000000000").await.status, 404);

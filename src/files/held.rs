@@ -39,20 +39,21 @@ pub(super) async fn hold_back(
         return Ok(());
     }
     let column = reading.column_of(Field::PermitNumber);
-    let whole: Vec<(u64, Remark)> = held.first.iter().filter(|row| row.whole).map(|row| remark(row, &column)).collect();
+    let whole: Vec<(u64, Remark)> =
+        held.first.iter().filter(|row| row.whole).map(|row| remark(row, column.as_deref())).collect();
     let again = tokio::task::spawn_blocking(move || look_up(again, &whole)).await;
     let kept = again.map_err(|_| ImportError::Broken)??;
     for batch in kept.chunks(BATCH) {
         staging::insert_rejected(connection, import, batch).await?;
     }
-    account(reading, &held, &column, kept.len() as u64);
+    account(reading, &held, column.as_deref(), kept.len() as u64);
     Ok(())
 }
 
-fn remark(row: &HeldRow, column: &Option<String>) -> (u64, Remark) {
+fn remark(row: &HeldRow, column: Option<&str>) -> (u64, Remark) {
     let remark = Remark {
         row: Some(row.file_row),
-        column: column.clone(),
+        column: column.map(str::to_owned),
         value: column.is_some().then(|| shorten(&row.permit_number)),
         code: Reason::AnotherRowWrong,
         detail: "another row of this permit is wrong, so none of its rows is imported".to_owned(),
@@ -85,7 +86,7 @@ fn look_up_rows(file: &mut Again, wanted: &[(u64, Remark)]) -> Result<Vec<Reject
     if source.changed()? { Err(FileFault::Changed) } else { Ok(found) }
 }
 
-fn account(reading: &mut Reading, held: &HeldBack, column: &Option<String>, kept: u64) {
+fn account(reading: &mut Reading, held: &HeldBack, column: Option<&str>, kept: u64) {
     reading.rejected += held.rows;
     reading.rejected_by_reason.insert(Reason::AnotherRowWrong, held.rows);
     let room = REMARKS_KEPT.saturating_sub(reading.errors.len());

@@ -198,7 +198,8 @@ fn on_page(remarks: &[Remark], total_unknown: u64) -> Vec<Remark> {
     for (at, rows) in words.into_iter().filter(|(_, rows)| is_short || *rows > 1) {
         let least = if is_short { "at least " } else { "" };
         let have = which(rows, "has", "have");
-        shown[at].detail = format!("{}; {least}{} {have} it", shown[at].detail, counted(rows, "row"));
+        let detail = &mut shown[at].detail;
+        *detail = format!("{detail}; {least}{} {have} it", counted(rows, "row"));
     }
     shown
 }

@@ -225,7 +225,7 @@ fn what_every_page_says_about_mail_is_so() {
         |values: &[(&str, &str)]| Unsent::of(&accepted(values)).map(|unsent| (unsent.headline, unsent.to_everybody));
     assert_eq!(said(&[]), Some(("No mail is really sent.", false)));
     let server = [("SMTP_URL", "smtp://127.0.0.1"), ("MAIL_FROM", "office@example.org")];
-    let with = |more: &[(&'static str, &'static str)]| said(&[&server, more].concat());
+    let with = |more: &[(&'static str, &'static str)]| said(&[&server[..], more].concat());
     assert_eq!(with(&[("ENVIRONMENT", "production")]), None);
     assert_eq!(with(&[("ENVIRONMENT", "staging")]), Some(("Not everybody is mailed.", false)));
     let everybody = [("ENVIRONMENT", "staging"), ("MAIL_ALLOWLIST", "*")];

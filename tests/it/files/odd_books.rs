@@ -1,5 +1,7 @@
 //! Workbooks as programs write them that are not the usual ones; and some that nobody should write.
 
+use std::fmt::Write as _;
+
 use permit_notifier::files::{FileFault, FileFormat, Reading, Reason, TermRow};
 
 use super::{day, errors, options, plain, read, refused};
@@ -196,11 +198,11 @@ fn what_is_no_workbook_or_broken_is_refused_in_one_sentence() {
 /// A workbook whose sheets, each by its name and part, have these contents.
 fn sheets(sheets: &[(&str, &str)], parts: &[(&str, &str)]) -> Vec<u8> {
     let named = sheets.iter().enumerate();
-    let book: String =
-        named.clone().map(|(at, (name, _))| format!(r#"<sheet name="{name}" sheetId="{at}" r:id="r{at}"/>"#)).collect();
-    let relations: String = named
-        .map(|(at, (_, part))| format!(r#"<Relationship Id="r{at}" Type="x/worksheet" Target="{part}"/>"#))
-        .collect();
+    let (mut book, mut relations) = (String::new(), String::new());
+    for (at, (name, part)) in named {
+        write!(book, r#"<sheet name="{name}" sheetId="{at}" r:id="r{at}"/>"#).unwrap();
+        write!(relations, r#"<Relationship Id="r{at}" Type="x/worksheet" Target="{part}"/>"#).unwrap();
+    }
     let root = r#"<Relationships><Relationship Id="a" Type="x/officeDocument" Target="xl/book.xml"/></Relationships>"#;
     let book = format!(r#"<workbook xmlns:r="r"><sheets>{book}</sheets></workbook>"#);
     let relations = format!("<Relationships>{relations}</Relationships>");

@@ -289,7 +289,7 @@ async fn the_row_of_the_names_is_guessed_chosen_and_saved() {
 async fn of_very_many_wrong_rows_the_page_says_how_many_are_kept() {
     let api = TestApi::open().await;
     let clerk = api.signed_in(Role::Clerk).await;
-    let rows: String = (0..10_001).map(|row| format!("{row},Food,Ann,never\n")).collect();
+    let rows = (0..10_001).map(|row| format!("{row},Food,Ann,never\n")).collect::<Vec<_>>().concat();
     let path = sent(&clerk, "many.csv", &format!("permit_number,permit_type,holder_name,expires_on\n{rows}")).await;
     let page = clerk.get(&path).await;
     page.shows(&["The first 10000 of 10001 rows with errors as a csv file</a>"]);

@@ -13,6 +13,7 @@ use permit_notifier::{
     watch::{DirectCall, Watch, WatchRules, conditions::conditions},
 };
 use sqlx::{Connection, Executor};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -194,7 +195,8 @@ async fn without_a_database_each_process_tells_by_itself_when_a_scan_was_expecte
         ..rules(&office)
     };
     let stop = CancellationToken::new();
-    let watch = tokio::spawn(Watch::new(away, Uuid::now_v7(), Vec::new()).run(stop.clone()));
+    let mut watch = JoinSet::new();
+    watch.spawn(Watch::new(away, Uuid::now_v7(), Vec::new()).run(stop.clone()));
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(listener.calls().len(), 0, "nothing was expected yet");
     office.clock.advance(TimeDelta::days(1));
@@ -206,7 +208,7 @@ async fn without_a_database_each_process_tells_by_itself_when_a_scan_was_expecte
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     stop.cancel();
-    watch.await.unwrap();
+    watch.join_all().await;
     let calls = listener.calls();
     assert_eq!(calls.iter().map(|call| call.uri.path().to_owned()).collect::<Vec<_>>(), ["/fail", "/hook"]);
     let told = calls[1].json();

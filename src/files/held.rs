@@ -1,7 +1,6 @@
 //! Rows that are right, of permits of which another row is wrong. What the wrong one says is not known: it may be that
 //! the permit was renewed or revoked. So nothing is done with the permit, and all of its rows go to the file of errors.
 
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::apply::ImportError;
@@ -14,6 +13,7 @@ use super::rejected::{Columns, Kept, REJECTED_KEPT, not_kept_words};
 use super::remarks::{REMARKS_KEPT, Reason, Remark, shorten};
 use super::{ReadError, Reading};
 use crate::domain::saying::which;
+use crate::store::PgConnection;
 use crate::store::imports::staging::{self, HeldBack, HeldRow, RejectedRow};
 
 /// Rejected rows staged at once.

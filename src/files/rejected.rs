@@ -10,6 +10,7 @@ use super::formula::unguard;
 use super::mapping::Mapping;
 use super::reading::Row;
 use super::remarks::Remark;
+use crate::domain::saying::{noun, which};
 use crate::store::imports::staging::RejectedRow;
 
 /// How many rejected rows of a file are kept.
@@ -102,8 +103,10 @@ impl Kept {
 /// Of rejected rows that are not kept. Without them the file of errors may not have all rows of a permit.
 pub(super) fn not_kept_words(rows: u64) -> String {
     format!(
-        "{rows} further rejected rows are counted and not kept for the file of errors; correct them in the file itself, \
-         and import that"
+        "{rows} further rejected {} {} counted and not kept for the file of errors; correct them in the file itself, and \
+         import that",
+        noun(rows, "row"),
+        which(rows, "is", "are")
     )
 }
 

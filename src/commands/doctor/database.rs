@@ -2,13 +2,13 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Check, account, alarms, fault, ok, one_line, purges, warning, zone};
+use super::{Check, account, alarms, fault, ok, purges, warning, zone};
 use crate::{
     app::{Database, Ways},
     clock::{Clock, SystemClock},
     config::Config,
     store::{
-        PgConnection,
+        DatabaseError, PgConnection, StoreError,
         clock::database_now,
         connect::{Purpose, connect, said},
         facts::{ServerFacts, server_facts},
@@ -27,7 +27,9 @@ pub(super) async fn check(config: &Config, database: &Database, is_time_known: b
             let both = database.url != database.direct_url;
             let advice = if both { "start it, or correct DATABASE_URL or DATABASE_DIRECT_URL" } else { AWAY };
             // What is wrong, without the same advice in the error's own words.
-            let found = error.chain().last().map_or_else(|| one_line(&error), ToString::to_string);
+            let of_store = error.chain().find_map(|cause| cause.downcast_ref::<StoreError>().map(ToString::to_string));
+            let of_database = || error.chain().find_map(|cause| cause.downcast_ref::<DatabaseError>().map(said));
+            let found = of_store.or_else(of_database).unwrap_or_else(|| error.root_cause().to_string());
             checks.push(fault("database", found, advice));
             return;
         }

@@ -47,11 +47,17 @@ impl Checker<'_> {
         })
     }
 
-    /// The cell of a needed field; an error when it is empty, or has a word for nothing.
+    /// The cell of a needed field; an error when it is empty, or has a word for nothing. A holder may be called so, as far
+    /// as anybody knows, and is in our own exports: that is worth a warning.
     fn needed<'r>(&mut self, row: &Row<'r>, field: Field) -> Option<&'r str> {
         let cell = self.mapping.cell(row, field);
         let detail = if cell.chars().all(|c| c.is_whitespace() || c.is_control()) {
             format!("{field} is needed")
+        } else if values::is_no_name(cell) && field == Field::HolderName {
+            let detail = "this says that there is no name, and mails will address the holder so".to_owned();
+            let warning = self.remark(row, field, Reason::Missing, detail);
+            self.warnings.push(warning);
+            return Some(cell);
         } else if values::is_no_name(cell) {
             format!("{field} is needed, and this says that there is none")
         } else {

@@ -141,7 +141,7 @@ async fn a_log_uses_queue_ids_again_and_keeps_messages_that_wait() {
     assert_eq!(done.code, Some(0), "{done:?}");
     let done = auditor.audit(&(log + postfix("AA03", &one, SENT).as_str()));
     assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(done.out.contains("twice") && done.out.contains("1 differences"), "{done:?}");
+    assert!(done.out.contains("twice") && done.out.contains("1 difference,"), "{done:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

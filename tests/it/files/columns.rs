@@ -46,7 +46,7 @@ fn a_contact_column_is_the_holders_only_where_the_holder_has_no_other() {
         "permit_number,permit_type,holder_name,contact_name,contact_role,expires_on\n1,Food,Ann,Bob,agent,2026-01-01\n";
     let (reading, terms) = read(text, &plain()).unwrap();
     assert!(terms[0].contacts.is_empty(), "{terms:?}");
-    assert_eq!(reading.warnings[0].detail, "nothing is read from the columns contact_name, contact_role");
+    assert_eq!(reading.warnings[0].detail, "nothing is read from the columns \"contact_name\", \"contact_role\"");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn the_columns_of_our_own_export_are_known_or_passed_over() {
 fn of_other_files_columns_of_the_same_names_are_said_to_be_passed_over() {
     let text = "permit_number,permit_type,holder_name,expires_on,version,custom\n1,Food,Ann,2026-01-31,7,x\n";
     let (reading, _) = read(text, &plain()).unwrap();
-    assert_eq!(reading.warnings[0].detail, "nothing is read from the columns version, custom");
+    assert_eq!(reading.warnings[0].detail, "nothing is read from the columns \"version\", \"custom\"");
 }
 
 #[test]

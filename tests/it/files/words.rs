@@ -141,19 +141,26 @@ fn a_malformed_address_of_a_row_that_is_rejected_is_one_of_its_errors() {
 }
 
 #[test]
-fn words_for_nothing_are_no_number_no_type_and_no_holder() {
+fn words_for_nothing_are_no_number_and_no_type_and_a_doubtful_holder() {
     let nothing = ["N/A", "n/a", "none", "-", "?", "null", "unknown"];
     let header = "permit_number,permit_type,holder_name,expires_on\n";
-    for (place, column) in ["permit_number", "permit_type", "holder_name"].into_iter().enumerate() {
+    let with = |place: usize| {
         let rows = nothing.map(|word| {
             let mut cells = ["P-1", "Food", "Ann", "2026-05-01\n"];
             cells[place] = word;
             cells.join(",")
         });
-        let (reading, terms) = read(format!("{header}{}", rows.concat()), &plain()).unwrap();
+        read(format!("{header}{}", rows.concat()), &plain()).unwrap()
+    };
+    for (place, column) in ["permit_number", "permit_type"].into_iter().enumerate() {
+        let (reading, terms) = with(place);
         let expected: Vec<_> = (2..).zip(nothing).map(|(row, _)| (row, column, Reason::Missing)).collect();
         assert_eq!((errors(&reading), terms.len()), (expected, 0));
     }
+    let (reading, terms) = with(2);
+    assert_eq!((errors(&reading), terms.len()), (Vec::new(), nothing.len()));
+    let doubts = reading.warnings.iter().filter(|doubt| doubt.code == Reason::Missing).filter_map(|doubt| doubt.row);
+    assert!(doubts.eq(2..9), "{:?}", reading.warnings);
     let (reading, _) = read(format!("{header}1,X,No,2026-05-01\n2,Food,Ann None,2026-05-01\n"), &plain()).unwrap();
     assert_eq!(errors(&reading), [], "somebody may be called so");
 }

@@ -67,7 +67,7 @@ async fn a_rejected_row_names_its_permit_and_one_without_a_number_makes_it_unsur
     assert_eq!(report.missing, missing(2, 1, &["F-3", "F-0"]));
     let [without, warning] = &report.warnings[..] else { panic!("{:?}", report.warnings) };
     assert_eq!((without.code, warning.code), (Reason::RowsWithoutNumber, Reason::MissingUnsure));
-    assert!(warning.detail.starts_with("1 rejected rows have no permit number"), "{}", warning.detail);
+    assert!(warning.detail.starts_with("1 rejected row has no permit number"), "{}", warning.detail);
     // Nothing is applied, so nobody asked.
     let path = desk.file("some.csv", &format!("{HEADER}\n{good}\nF-1,Food,Ann,,never\n"));
     assert_eq!(desk.try_import(&path, &super::all_or_nothing(), &complete()).await.unwrap().missing, None);

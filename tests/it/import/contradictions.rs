@@ -32,7 +32,7 @@ async fn two_permits_under_one_number_are_told_of() {
     let told = "row 2 with this permit number: another permit type and holder than in row 3, which counts; it looks as if \
                 a number were wrong and these were different permits, of which only one is recorded";
     assert_eq!(said(&report), [(Some(3), told)]);
-    assert!(report.to_string().contains("1 permit numbers whose rows contradict each other"), "{report}");
+    assert!(report.to_string().contains("1 permit number with rows that contradict each other"), "{report}");
     adds_up(&report);
 }
 

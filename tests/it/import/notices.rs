@@ -106,7 +106,7 @@ async fn what_would_be_held_is_said_and_is_no_mail_that_is_foreseen() {
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let foreseen = async |claim_limit| {
         let report = desk.import(HEADER, &lines, &ImportRules { claim_limit, dry_run: true, ..catch_up() }).await;
-        let said = report.to_string().contains("12 of them held until somebody has looked");
+        let said = report.to_string().contains("12 notices held until somebody has looked");
         (report.notices_claimed, report.notices_held, report.would_mail.unwrap().messages, said)
     };
     // Each has the one that is due now, and five more until the day after the last.

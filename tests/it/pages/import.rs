@@ -80,7 +80,7 @@ async fn a_report_speaks_the_words_of_the_page() {
         "<td>Holder name is needed</td>",
         "<td>nobody has said what this status word means</td>",
         "<td>not understood as a date; the dates of this column are read as 2027-03-25; write the year with four digits</td>",
-        "<td>a permit type needs letters or digits, of which its code is made</td>",
+        "<td>Permit type is needed, and this says that there is none</td>",
         "1 row has no status; new permits among them are taken as active",
     ]);
     assert!(!page.text.contains("--"), "{page:?}");

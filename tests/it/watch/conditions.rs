@@ -178,7 +178,11 @@ async fn notices_that_the_brake_holds_are_one() {
     };
     assert_eq!(office.try_scan(&strict, request).await.unwrap().counts.held, 2);
     let (kind, detail) = wrong(&office, &rules(&office)).await.remove(0);
-    assert_eq!((kind, &*detail), (AlarmKind::Held, "2 notices wait for a person."));
+    assert_eq!(kind, AlarmKind::Held);
+    assert!(
+        detail.starts_with("2 notices wait for a person: the scan ") && detail.contains("SCAN_CLAIM_LIMIT"),
+        "{detail}"
+    );
     office.close().await;
 }
 
@@ -235,7 +239,8 @@ async fn replicas_with_other_settings_are_one_and_another_version_only_after_a_w
     let join = |values: [&str; 5], ago: &str| {
         format!(
             "INSERT INTO processes (boot_id, host, roles, version, fingerprint, lease_seconds, started_at)
-             VALUES (gen_random_uuid(), 'h', 'web', '0', '{}', 60, clock_timestamp() - interval '{ago}')",
+             VALUES (gen_random_uuid(), 'h', 'web', '{}', '{}', 60, clock_timestamp() - interval '{ago}')",
+            values[0],
             fingerprint(values)
         )
     };
@@ -246,6 +251,8 @@ async fn replicas_with_other_settings_are_one_and_another_version_only_after_a_w
     office.sql(&join(["0.2.0", "UTC", usual[2], usual[3], usual[4]], "1 minute")).await;
     assert_eq!(kinds(&office, &rules).await, [], "an upgrade goes on");
     office.sql("UPDATE processes SET started_at = started_at - interval '10 minutes'").await;
+    // One of it that starts again and again does not make the upgrade a new one.
+    office.sql(&join(["0.2.0", "UTC", usual[2], usual[3], usual[4]], "0")).await;
     let detail = |found: Vec<(AlarmKind, String)>| match &found[..] {
         [(AlarmKind::ReplicasDisagree, detail)] => detail.clone(),
         other => panic!("{other:?}"),

@@ -31,7 +31,8 @@ async fn an_old_notice_that_is_held_does_not_hide_what_an_import_holds() {
     office.scan().await;
     let hold = |reason: &str, import: &str| {
         format!(
-            "WITH one AS (SELECT id FROM notices WHERE state = 'pending' LIMIT 1)
+            "WITH one AS (SELECT id FROM notices WHERE state = 'pending' LIMIT 1),
+                  copy AS (UPDATE deliveries d SET state = 'held', reason_code = '{reason}' FROM one WHERE d.notice_id = one.id)
              UPDATE notices n SET state = 'held', reason_code = '{reason}', {import} FROM one WHERE n.id = one.id"
         )
     };
@@ -50,6 +51,7 @@ async fn an_old_notice_that_is_held_does_not_hide_what_an_import_holds() {
     assert!(raised[0].detail.starts_with("1 notice waits for a person: the import"), "{raised:?}");
     assert_eq!(office.text(STANDING).await, ["held by hand".to_owned(), format!("held import {import}")]);
     assert_eq!(outbox(&office).await.len(), 4);
+    office.sql("UPDATE deliveries SET state = 'cancelled' WHERE reason_code = 'claim_limit'").await;
     office.sql("UPDATE notices SET state = 'cancelled' WHERE reason_code = 'claim_limit'").await;
     watcher.look().await;
     assert_eq!(office.text(STANDING).await, ["held by hand"]);

@@ -46,5 +46,5 @@ fn a_terminal_is_told_the_rate_and_what_is_left_and_a_pipe_nothing() {
     assert!(lines.iter().any(|line| line.starts_with("Applying 6,000 permits in one go: ")), "{said:?}");
     assert_eq!(lines.last().map(|line| line.trim()), Some(""), "the line is cleared: {said:?}");
     let report = std::fs::read_to_string(desk.folder().join("out.txt")).expect("the report");
-    assert!(report.contains("6000 permits unchanged"), "{report}");
+    assert!(report.contains("6000 permits left unchanged"), "{report}");
 }

@@ -208,7 +208,8 @@ fn line() -> impl Strategy<Value = Line> {
         ]);
         prop_oneof![prop::collection::vec(pieces, 0..10).prop_map(|pieces| pieces.concat()), "[^\0]{0,20}"]
     };
-    let number = "[A-Z0-9]{2}[A-Z0-9é,;|\"' ./-]{0,12}";
+    // With a digit it is no word for nothing.
+    let number = "[A-Z0-9][0-9][A-Z0-9é,;|\"' ./-]{0,12}";
     let address = "[A-Za-z0-9]{1,8}([.+_-][a-z0-9]{1,4})?@[A-Za-z]{2,8}\\.(example|EXAMPLE|org)";
     let person = (prop_oneof![Just(String::new()), "[A-Z][a-z]{1,6}( [A-Z][.])?"], address);
     let alone = prop::collection::vec(address.prop_map(|address| (String::new(), address)), 0..4);

@@ -105,7 +105,7 @@ async fn a_lock_on_one_table_hides_no_more_than_what_stands_in_it() {
     assert_eq!(kinds, [AlarmKind::MissingRun]);
     let standing = office.text(STANDING).await;
     assert!(standing[0].starts_with("dead_letters "), "nobody knows whether it is over: {standing:?}");
-    let mut connection = office.connection().await;
+    let mut connection = connect(&office.url, Purpose::Watch).await.unwrap();
     let seen = conditions(&rules(&office), &mut connection, office.moment()).await.unwrap();
     assert!(seen.unanswered.contains(&AlarmKind::Held) && !seen.unanswered.contains(&AlarmKind::DatabaseHeld));
     lock.rollback().await.unwrap();
@@ -119,7 +119,7 @@ async fn that_it_is_over_is_told_after_that_it_began_or_alone() {
     watcher.look().await;
     office.now_is("2027-03-11T13:00:00Z");
     assert_eq!(watcher.look().await.len(), 1);
-    let mut connection = office.connection().await;
+    let mut connection = connect(&office.url, Purpose::Watch).await.unwrap();
     let (mail, call) = ([AlarmSurface::Email], [AlarmSurface::Webhook]);
     let minute = Duration::from_mins(1);
     let begun = take_message(&mut connection, &mail, minute).await.unwrap().expect("that it began");

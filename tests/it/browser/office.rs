@@ -44,7 +44,7 @@ async fn a_schedule_is_changed(browser: &Browser) {
     browser.fill("Notice of line 11", "expires-25d").await;
     browser.fill("Days from expiry of line 11", "soon").await;
     browser.press("See what the change would mean").await;
-    browser.is_refused("Line 11 of the schedule, offset days: must be a whole number").await;
+    browser.is_refused("Line 11 of the schedule, offset days must be a whole number").await;
     browser.fill("Days from expiry of line 11", "-25").await;
     browser.fill("Days of grace after expiry", "14").await;
     browser.press("See what the change would mean").await;

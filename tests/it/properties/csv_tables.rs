@@ -47,8 +47,7 @@ impl Spoilt {
         match self {
             Self::NumberMissing => ("permit_number", "missing"),
             Self::NumberControl | Self::NumberLong => ("permit_number", "invalid_permit_number"),
-            Self::TypeMissing => ("permit_type", "missing"),
-            Self::TypeWithoutLetters => ("permit_type", "missing"),
+            Self::TypeMissing | Self::TypeWithoutLetters => ("permit_type", "missing"),
             Self::NameMissing => ("holder_name", "missing"),
             Self::AddressBad => ("holder_email", "malformed_address"),
             Self::DateMissing => ("expires_on", "missing"),

@@ -105,8 +105,8 @@ impl AlarmKind {
             Self::LateResult => "The holder may have got two mails; look at the notice and tell whoever asks.",
             Self::DatabaseHeld => "Find whose session it is (pg_stat_activity) and end it: pg_terminate_backend.",
             Self::FilesOnly => {
-                "Set SMTP_URL; then send those that still matter once more, from the notice's page; what a trial kept back \
-                 is tried again on the page Problems."
+                "Set SMTP_URL; then send those that still matter once more, from the notice's page, as what a trial kept \
+                 back; many at once by the API: POST /api/v1/notices/actions."
             }
         }
     }

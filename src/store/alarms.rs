@@ -278,7 +278,8 @@ pub async fn give_message_back(connection: &mut PgConnection, id: i64) -> Result
     Ok(())
 }
 
-/// Records that a message was not taken: it is tried again after ten seconds, then twice as long each time.
+/// Records that a message was not taken: it is tried again after ten seconds, then twice as long each time. That an alarm
+/// was raised which is over meanwhile is not: it is dropped.
 pub async fn message_failed(connection: &mut PgConnection, id: i64, error: &str) -> Result<()> {
     sqlx::query!(
         "UPDATE alarm_messages
@@ -288,6 +289,14 @@ pub async fn message_failed(connection: &mut PgConnection, id: i64, error: &str)
         id,
         error,
         LONGEST_WAIT,
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        "DELETE FROM alarm_messages m USING alarms a
+         WHERE m.id = $1 AND m.delivered_at IS NULL AND m.event = 'raised' AND a.id = m.alarm_id
+           AND a.cleared_at IS NOT NULL",
+        id,
     )
     .execute(connection)
     .await?;

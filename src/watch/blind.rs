@@ -54,7 +54,9 @@ impl Blind {
         let now = Self::now(rules);
         let since = *self.seen_at.get_or_insert(now);
         let expected = rules.schedule.last_expected(now - rules.grace);
-        let Some(expected) = expected.filter(|at| *at > since && self.told != Some(*at)) else { return };
+        // A schedule of seconds must not tell of each of them.
+        let is_new = |at: DateTime<Utc>| self.told.is_none_or(|told| at > told && at - told >= rules.grace);
+        let Some(expected) = expected.filter(|at| *at > since && is_new(*at)) else { return };
         self.told = Some(expected);
         let alarm = unseen(expected, since, now, why);
         tracing::error!(alarm = alarm.kind.as_str(), "alarm: {}: {}", alarm.kind.title(), alarm.detail);

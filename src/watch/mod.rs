@@ -189,12 +189,15 @@ impl Watch {
             return;
         }
         let lasted = self.obstructed.get_or_insert_with(Instant::now).elapsed();
-        let is_known = seen.conditions.iter().any(|condition| condition.kind == AlarmKind::DatabaseHeld);
-        if lasted < OBSTRUCTED_FOR || is_known {
+        if seen.conditions.iter().any(|condition| condition.kind == AlarmKind::DatabaseHeld) {
+            return;
+        }
+        if lasted < OBSTRUCTED_FOR {
+            // Another process may have met it for longer, and raised it: this one must not clear it.
+            seen.unanswered.push(AlarmKind::DatabaseHeld);
             return;
         }
         let kinds: Vec<&str> = seen.unanswered.iter().map(|kind| kind.as_str()).collect();
-        seen.unanswered.retain(|kind| *kind != AlarmKind::DatabaseHeld);
         seen.conditions.push(Condition {
             kind: AlarmKind::DatabaseHeld,
             subject: String::new(),

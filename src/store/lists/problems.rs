@@ -58,7 +58,6 @@ pub struct FailedRow {
     pub attempts: i64,
     /// A letter of the same notice waits to be posted.
     pub has_letter: bool,
-    pub payload_sha256: Option<Vec<u8>>,
     pub updated_at: DateTime<Utc>,
 }
 
@@ -68,7 +67,7 @@ pub async fn list_failed(connection: &mut PgConnection, after: Option<Uuid>, lim
     let rows = sqlx::query_as!(
         FailedRow,
         r#"SELECT d.id AS delivery_id, d.notice_id, n.permit_id, p.permit_number, p.holder_name, n.notice_type, n.send_by,
-                d.recipient, d.state, d.reason_code, d.last_error, d.payload_sha256, d.updated_at,
+                d.recipient, d.state, d.reason_code, d.last_error, d.updated_at,
                 (SELECT count(*) FROM attempts a WHERE a.delivery_id = d.id) AS "attempts!",
                 EXISTS (SELECT FROM deliveries l WHERE l.notice_id = d.notice_id AND l.channel = 'letter'
                           AND l.state = 'pending') AS "has_letter!"

@@ -7,7 +7,7 @@ use permit_notifier::{
     domain::alarm::{AlarmKind, AlarmSurface},
     outgoing::{CallUrl, Caller},
     store::{
-        alarms::{message_delivered, take_message},
+        alarms::{list_undelivered, message_delivered, message_failed, take_message},
         connect::{Purpose, connect},
     },
     watch::{DirectCall, Watch, WatchRules, conditions::conditions},
@@ -130,6 +130,10 @@ async fn that_it_is_over_is_told_after_that_it_began_or_alone() {
     message_delivered(&mut connection, begun.id).await.unwrap();
     let over = take_message(&mut connection, &mail, minute).await.unwrap().expect("that it is over");
     assert!(over.alarm.cleared_at.is_some());
+    // What could not be told of an alarm that is over is not told later, nor said to wait.
+    office.sql("UPDATE alarm_messages SET delivered_at = NULL WHERE surface = 'email' AND event = 'raised'").await;
+    message_failed(&mut connection, begun.id, "it answered with status 500").await.unwrap();
+    assert_eq!(list_undelivered(&mut connection).await.unwrap(), []);
     // The process that had the call died with it.
     office.sql("UPDATE alarm_messages SET taken_until = now() - interval '1 s' WHERE surface = 'webhook'").await;
     let over = take_message(&mut connection, &call, minute).await.unwrap().expect("that it is over");

@@ -91,7 +91,7 @@ async fn rows_that_are_not_kept_hold_others_back_too() {
     // Alone in the file of errors it would look as if the permit had no other row.
     let kept = format!("SELECT count(*) FROM import_rejections WHERE cells ->> 0 = '{last}'");
     assert_eq!(desk.ask(&kept).await, "0");
-    let said = report.warnings.iter().filter(|one| one.detail.contains("1 further rejected rows are counted"));
+    let said = report.warnings.iter().filter(|one| one.detail.contains("1 further rejected row is counted"));
     assert_eq!(said.count(), 2, "{:?}", report.warnings);
 }
 

@@ -86,7 +86,13 @@ impl Browser {
 
     /// Presses keys, wherever the keyboard is.
     pub async fn key(&self, keys: impl Into<TypingData>) {
-        self.driver.action_chain().send_keys(keys).perform().await.expect("keys");
+        // They were pressed, and led away before the driver had looked at the page again.
+        let led_away =
+            |error: &str| ["aborted by navigation", "no such execution context"].iter().any(|why| error.contains(why));
+        match self.driver.action_chain().send_keys(keys).perform().await {
+            Err(error) if led_away(&error.to_string()) => {}
+            pressed => pressed.expect("keys"),
+        }
     }
 
     /// Goes on by Tab until the keyboard is at what is read as `text`, and sees each stop on the way.

@@ -24,14 +24,24 @@ impl Browser {
                      const ringed = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2;
                      const [left, right] = [Math.max(box.left, 0), Math.min(box.right, innerWidth)];
                      const [top, bottom] = [Math.max(box.top, 0), Math.min(box.bottom, innerHeight)];
-                     if (!ringed || right - left < 2 || bottom - top < 2) return false;
+                     if (!ringed) return `not marked, but ${style.outline}`;
+                     if (right - left < 2 || bottom - top < 2) return `outside at ${left} ${top} ${right} ${bottom}`;
                      const there = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
-                     return !!there && (at.contains(there) || there.contains(at));";
+                     if (there && (at.contains(there) || there.contains(at))) return true;
+                     return `under ${there?.outerHTML.slice(0, 200)}`;";
         let until = Instant::now() + PATIENCE;
         // A page that has just come may still be moving to where the keyboard is.
-        while self.script(shown).await != true {
+        loop {
+            let found = self.script(shown).await;
+            if found == true {
+                return;
+            }
             let place = self.focused().await;
-            assert!(Instant::now() < until, "the keyboard is at {place:?} and nobody sees it: {}", self.text().await);
+            assert!(
+                Instant::now() < until,
+                "the keyboard is at {place:?} and nobody sees it, {found}: {}",
+                self.text().await
+            );
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }

@@ -1,12 +1,16 @@
-//! `docs/operating.md` and `docs/threat-model.md` stay true: what they name exists.
+//! `docs/operating.md`, `docs/importing.md` and `docs/threat-model.md` stay true: what they name exists.
 
 use std::collections::BTreeSet;
 
-use permit_notifier::telemetry::metrics;
+use permit_notifier::{
+    files::{Field, Reason},
+    telemetry::metrics,
+};
 
 use crate::{failure_cases, support::program::Desk};
 
 const RUNBOOK: &str = include_str!("../../docs/operating.md");
+const IMPORTING: &str = include_str!("../../docs/importing.md");
 const THREATS: &str = include_str!("../../docs/threat-model.md");
 
 /// What stands in backticks, blocks of code left out.
@@ -38,6 +42,33 @@ fn every_alarm_has_its_line_in_the_runbook_and_no_other_has() {
     let rows = RUNBOOK.lines().filter_map(|line| line.strip_prefix("| `"));
     let told: BTreeSet<&str> = rows.filter_map(|row| row.split('`').next()).collect();
     assert_eq!(told, kinds);
+}
+
+/// What stands in the first column of the tables of a chapter.
+fn listed(document: &'static str, chapter: &str) -> BTreeSet<&'static str> {
+    let (_, text) = document.split_once(&format!("\n## {chapter}\n")).expect("the chapter");
+    let text = text.split_once("\n## ").map_or(text, |(text, _)| text);
+    let first_cells = text.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+    first_cells.flat_map(|(cell, _)| named(cell)).collect()
+}
+
+#[test]
+fn every_field_and_every_reason_of_an_import_is_explained_and_no_other_is() {
+    assert_eq!(listed(IMPORTING, "Columns"), Field::ALL.iter().map(|field| field.as_str()).collect());
+    assert_eq!(listed(IMPORTING, "Reasons"), Reason::ALL.iter().map(|reason| reason.as_str()).collect());
+}
+
+#[test]
+fn every_option_that_the_importing_document_names_exists() {
+    let help = ["import", "export"].map(|command| Desk::new().run(&[command, "--help"]).out).concat();
+    let options: BTreeSet<&str> = named(IMPORTING)
+        .into_iter()
+        .filter(|word| word.starts_with("--"))
+        .filter_map(|word| word.split(' ').next())
+        .collect();
+    assert!(options.contains("--keep-good-rows"), "{options:?}");
+    let unknown: Vec<_> = options.iter().filter(|option| !help.contains(*option)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
 }
 
 #[test]

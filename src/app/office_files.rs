@@ -18,7 +18,7 @@ use crate::{
         window::SendWindow,
     },
     files::{
-        ImportError, ImportOptions, ImportRules, Input, OptionError, export, import,
+        ImportError, ImportOptions, ImportRules, Input, OptionError, Surface, export, import,
         look::look,
         saved::{self, SavedError},
     },
@@ -75,7 +75,7 @@ impl OfficeFiles {
         let mut connection = self.pool.acquire().await.map_err(|error| refused(StoreError::from(error).into()))?;
         saved::with_saved(&mut connection, options, &name).await.map_err(|error| match error {
             SavedError::Store(error) => refused(error.into()),
-            other => ImportRefused::Option { parameter: "mapping".to_owned(), why: in_parameters(&other.to_string()) },
+            other => ImportRefused::Option { parameter: "mapping".to_owned(), why: other.told(Surface::Api) },
         })
     }
 
@@ -158,43 +158,20 @@ fn options(words: &ImportWords) -> Result<ImportOptions, ImportRefused> {
         options.of_sheet(words.sheet.clone()).of_header_row(words.header_row).leaving_out(&words.leave_out)
     });
     read.map_err(|error: OptionError| ImportRefused::Option {
-        parameter: as_parameter(error.option()),
-        why: in_parameters(&error.to_string()),
+        parameter: error.option().parameter().to_owned(),
+        why: error.told(Surface::Api),
     })
-}
-
-fn as_parameter(option: &str) -> String {
-    option.trim_start_matches('-').replace('-', "_")
-}
-
-/// A sentence about a file that says what an option can mend, as if it spoke of query parameters.
-fn with_parameters(sentence: &str) -> String {
-    let mut pieces = sentence.split("--");
-    let mut text = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let end = piece.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(piece.len());
-        let (option, rest) = piece.split_at(end);
-        let value = rest.strip_prefix(' ').and_then(|rest| rest.split([' ', ';', ',']).next());
-        let has_value = value.is_some_and(|value| value.contains('=') || value.starts_with(['%', 'N', 'T']));
-        text.push_str("the query parameter ");
-        text.push_str(&as_parameter(option));
-        text.push_str(if has_value { "=" } else { "" });
-        text.push_str(if has_value { &rest[1..] } else { rest });
-    }
-    text
-}
-
-/// A sentence about an option, as if it spoke of query parameters.
-fn in_parameters(sentence: &str) -> String {
-    let options = ["--map", "--status", "--permit-type", "--date-format", "--sheet", "--header-row"];
-    options.iter().fold(sentence.to_owned(), |text, option| text.replace(option, &as_parameter(option)))
 }
 
 fn refused(error: ImportError) -> ImportRefused {
     match error {
         ImportError::File(error) => {
             if let Some(code) = error.fault.code() {
-                return ImportRefused::File { code, why: with_parameters(&error.fault.to_string()) };
+                return ImportRefused::File {
+                    code,
+                    fact: error.fault.fact(),
+                    advice: error.fault.advice(Surface::Api),
+                };
             }
             tracing::error!("an upload could not be read: {}", error.fault);
             ImportRefused::Fault

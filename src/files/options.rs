@@ -5,68 +5,90 @@ use std::str::FromStr;
 
 use super::dates::DateFormat;
 use super::fields::Field;
+use super::option_names::{ImportOption, Surface};
 use super::values::squash;
 use crate::domain::UnknownWord;
 use crate::domain::mapping::MappingWords;
 use crate::domain::permit::{PermitStatus, PermitTypeCode};
 
 /// What is wrong with an option; nothing of the file was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionError {
     /// Not of the form `A=B`.
-    #[error("{option} needs {form}, not {found:?}")]
     Form {
         /// The option.
-        option: &'static str,
+        option: ImportOption,
         /// Its form.
         form: &'static str,
         /// What was given.
         found: String,
     },
     /// A field or status that does not exist.
-    #[error("{option}: {word}")]
     Word {
         /// The option.
-        option: &'static str,
+        option: ImportOption,
         /// The word, and what is allowed.
         word: UnknownWord,
     },
     /// Two answers to one question.
-    #[error("{option} is given twice for {what:?}")]
     Twice {
         /// The option.
-        option: &'static str,
+        option: ImportOption,
         /// The field or word.
         what: String,
     },
-    /// A type from a column and from the command line.
-    #[error("--permit-type and --map permit_type=… exclude each other")]
+    /// One type for all rows, and a column of types.
     TwoTypes,
     /// A name of which no code can be made.
-    #[error("--permit-type {0:?} has no letters and no digits, so it can have no code")]
     PermitType(String),
     /// Nothing was chosen.
-    #[error("--save-mapping has nothing to save: nothing is said about columns, status words, permit type or dates")]
     NothingToSave,
     /// Not a format of dates.
-    #[error(
-        "--date-format {0:?} is no strftime format of a date; it needs day, month and year and no time of day, \
-         such as %d.%m.%Y"
-    )]
     DateFormat(String),
 }
 
 impl OptionError {
-    /// The option, as the command line has it.
-    pub fn option(&self) -> &'static str {
+    /// The option.
+    pub fn option(&self) -> ImportOption {
         match self {
-            Self::Form { option, .. } | Self::Word { option, .. } | Self::Twice { option, .. } => option,
-            Self::TwoTypes | Self::PermitType(_) => "--permit-type",
-            Self::NothingToSave => "--save-mapping",
-            Self::DateFormat(_) => "--date-format",
+            Self::Form { option, .. } | Self::Word { option, .. } | Self::Twice { option, .. } => *option,
+            Self::TwoTypes | Self::PermitType(_) => ImportOption::PermitType,
+            Self::NothingToSave => ImportOption::SaveMapping,
+            Self::DateFormat(_) => ImportOption::DateFormat,
+        }
+    }
+
+    /// What is wrong and what is allowed, with the options' names for those who read it there.
+    pub fn told(&self, surface: Surface) -> String {
+        let option = self.option().on(surface);
+        match self {
+            Self::Form { form, found, .. } => format!("{option} needs {form}, not {found:?}"),
+            Self::Word { word, .. } => format!("{option}: {word}"),
+            Self::Twice { what, .. } => format!("{option} is given twice for {what:?}"),
+            Self::TwoTypes => {
+                format!("{option} and {} permit_type=… exclude each other", ImportOption::Map.on(surface))
+            }
+            Self::PermitType(name) => {
+                format!("{option} {name:?} has no letters and no digits, so it can have no code")
+            }
+            Self::NothingToSave => format!(
+                "{option} has nothing to save: nothing is said about columns, status words, permit type or dates"
+            ),
+            Self::DateFormat(format) => format!(
+                "{option} {format:?} is no strftime format of a date; it needs day, month and year and no time of day, \
+                 such as %d.%m.%Y"
+            ),
         }
     }
 }
+
+impl std::fmt::Display for OptionError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.told(Surface::CommandLine))
+    }
+}
+
+impl std::error::Error for OptionError {}
 
 /// `--map FIELD=COLUMN`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,9 +103,9 @@ impl FromStr for ColumnChoice {
     type Err = OptionError;
 
     fn from_str(text: &str) -> Result<Self, OptionError> {
-        let (field, column) = halves("--map", "FIELD=COLUMN", text, text.split_once('='))?;
+        let (field, column) = halves(ImportOption::Map, "FIELD=COLUMN", text, text.split_once('='))?;
         let field = field.to_lowercase().replace(['-', ' '], "_");
-        let field = field.parse().map_err(|word| OptionError::Word { option: "--map", word })?;
+        let field = field.parse().map_err(|word| OptionError::Word { option: ImportOption::Map, word })?;
         Ok(Self { field, column: column.to_owned() })
     }
 }
@@ -102,14 +124,14 @@ impl FromStr for StatusChoice {
 
     fn from_str(text: &str) -> Result<Self, OptionError> {
         // None of our words has an equals sign, and one of the file may.
-        let (from, to) = halves("--status", "FROM=TO", text, text.rsplit_once('='))?;
-        let to = to.to_lowercase().parse().map_err(|word| OptionError::Word { option: "--status", word })?;
+        let (from, to) = halves(ImportOption::Status, "FROM=TO", text, text.rsplit_once('='))?;
+        let to = to.to_lowercase().parse().map_err(|word| OptionError::Word { option: ImportOption::Status, word })?;
         Ok(Self { from: from.to_owned(), to })
     }
 }
 
 fn halves<'t>(
-    option: &'static str,
+    option: ImportOption,
     form: &'static str,
     text: &'t str,
     halves: Option<(&'t str, &'t str)>,
@@ -151,13 +173,13 @@ impl ImportOptions {
     ) -> Result<Self, OptionError> {
         for (i, choice) in map.iter().enumerate() {
             if map[..i].iter().any(|earlier| earlier.field == choice.field) {
-                return Err(OptionError::Twice { option: "--map", what: choice.field.to_string() });
+                return Err(OptionError::Twice { option: ImportOption::Map, what: choice.field.to_string() });
             }
         }
         let mut words = BTreeMap::new();
         for choice in status {
             if let Some(StatusChoice { from, .. }) = words.insert(squash(&choice.from), choice) {
-                return Err(OptionError::Twice { option: "--status", what: from });
+                return Err(OptionError::Twice { option: ImportOption::Status, what: from });
             }
         }
         let permit_type = permit_type.map(|name| name.trim().to_owned());
@@ -242,7 +264,8 @@ impl ImportOptions {
     /// The same, with no column looked for these fields.
     pub fn leaving_out(mut self, fields: &[impl AsRef<str>]) -> Result<Self, OptionError> {
         for field in fields {
-            self.left_out.push(field.as_ref().parse().map_err(|word| OptionError::Word { option: "--map", word })?);
+            self.left_out
+                .push(field.as_ref().parse().map_err(|word| OptionError::Word { option: ImportOption::Map, word })?);
         }
         Ok(self)
     }

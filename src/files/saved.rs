@@ -1,5 +1,6 @@
 //! Options of an import that were saved under a name.
 
+use super::option_names::Surface;
 use super::options::{ImportOptions, OptionError};
 use crate::domain::mapping::{MappingName, MappingWords};
 use crate::store::mappings::{find_mapping, list_mappings, save_mapping};
@@ -17,7 +18,7 @@ pub enum SavedError {
         known: Vec<String>,
     },
     /// It says what this program does not understand.
-    #[error("the saved mapping {name:?} cannot be used: {error}")]
+    #[error("{}", unusable(name, error, Surface::CommandLine))]
     Unusable {
         /// The name.
         name: String,
@@ -27,6 +28,20 @@ pub enum SavedError {
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl SavedError {
+    /// The same, with the options' names for those who read it there.
+    pub fn told(&self, surface: Surface) -> String {
+        match self {
+            Self::Unusable { name, error } => unusable(name, error, surface),
+            other => other.to_string(),
+        }
+    }
+}
+
+fn unusable(name: &str, error: &OptionError, surface: Surface) -> String {
+    format!("the saved mapping {name:?} cannot be used: {}", error.told(surface))
 }
 
 fn none_or(names: &[String]) -> String {

@@ -78,10 +78,12 @@ async fn show(config: Config, database: &Database, folder: PathBuf) -> Result<Ex
     let password = people::set_up(&app, ADMIN).await?;
     people::add(&app, &CLERK.parse::<EmailAddress>()?, Role::Clerk, COMMAND).await?;
     say!("Open {url} and sign in as {ADMIN} with {password}");
+    let program = std::env::current_exe().unwrap_or_else(|_| "permit-notifier".into());
     say!(
-        "The API is described at {url}docs; a token for it, from another shell: DATA_DIR={} permit-notifier token \
-         create portal --scope read",
-        folder.display()
+        "The API is described at {url}docs; a token for it, from another shell:\n  DATA_DIR='{}' '{}' token create \
+         portal --scope read",
+        folder.display(),
+        program.display()
     );
     say!("Serving until stopped with Ctrl-C.");
     serve::serve(&app, &serve::Roles::default(), Some(listener), &shutdown).await

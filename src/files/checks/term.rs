@@ -157,7 +157,7 @@ impl Checker<'_> {
                 let detail = format!(
                     "not understood as a date; the dates of this column are read as {example} ({format}){}",
                     if fault == DateFault::ShortYear {
-                        "; write the year with four digits, or give --date-format (date_format over the API)"
+                        "; write the year with four digits, or say how dates are written"
                     } else {
                         ""
                     }

@@ -1,12 +1,16 @@
-//! Why a file as a whole is refused: one clear sentence each.
+//! Why a file as a whole is refused. What is said of it stands in `sentences`.
+
+mod sentences;
 
 use std::path::Path;
 
 use super::fields::Field;
-use super::reading::{COLUMNS_MAX, ROW_BYTES_MAX, SheetSeen};
+use super::option_names::Surface;
+use super::reading::SheetSeen;
 use super::remarks::shorten;
-use crate::domain::saying::which;
 use crate::domain::text::one_line;
+
+pub(super) use sentences::{list, quoted};
 
 /// A file that is refused as a whole, by name.
 #[derive(Debug, thiserror::Error)]
@@ -25,46 +29,34 @@ impl ReadError {
 }
 
 /// What is wrong with a file as a whole.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum FileFault {
     /// Nothing there.
-    #[error("there is no such file")]
     NotFound,
     /// The path is a folder.
-    #[error("this is a folder, not a file")]
     Folder,
     /// The system refuses to read it.
-    #[error("the file cannot be read ({0})")]
-    Io(#[source] std::io::Error),
+    Io(std::io::Error),
     /// No bytes, or only blank lines.
-    #[error("the file is empty")]
     Empty,
     /// No rows below the header.
-    #[error("the file has a header and no rows below it")]
     HeaderOnly,
     /// Bytes of a known other format.
-    #[error("this is {0}, not a table; save it as csv, xlsx or ods and import that")]
     OtherFormat(&'static str),
     /// Bytes that no text has.
-    #[error("the file contains NUL bytes, so it is no text; save it as csv, xlsx or ods and import that")]
     Binary,
     /// Text that is UTF-8 elsewhere.
-    #[error("row {row} is not UTF-8, as the rest of the file is; save the file as csv in UTF-8 and import that")]
     NotUtf8 {
         /// Row of the file, the header being row 1.
         row: u64,
     },
     /// Text that begins as UTF-16 does.
-    #[error("the file is UTF-16 at its beginning and not all through; save it as csv in UTF-8 and import that")]
     NotUtf16,
     /// A workbook that is none.
-    #[error("the workbook is damaged or protected by a password ({0}); open it, save it anew, and import that")]
     Damaged(String),
     /// A workbook that claims more than anybody's permits need.
-    #[error("the workbook {0}; save the sheet with the permits as csv and import that")]
     TooBig(&'static str),
     /// Several sheets or a hidden one, and none was named.
-    #[error("{}; the sheets are {}", which_sheet(sheets), list(names))]
     SheetNeeded {
         /// The sheets.
         sheets: Vec<SheetSeen>,
@@ -72,7 +64,6 @@ pub enum FileFault {
         names: Vec<String>,
     },
     /// A sheet that the workbook lacks.
-    #[error("the file has no sheet {sheet:?}; its sheets are {}", list(sheets))]
     NoSuchSheet {
         /// The sheet as it was named.
         sheet: String,
@@ -80,31 +71,25 @@ pub enum FileFault {
         sheets: Vec<String>,
     },
     /// A sheet of a text file.
-    #[error("a text file has no sheets; leave out --sheet")]
     NoSheets,
     /// A row that is said to be the header and is none.
-    #[error("row {row}, which was to be the header, is blank or below the end of the file")]
     NoHeaderRow {
         /// Row of the file.
         row: u64,
     },
     /// More columns than anybody's permits have.
-    #[error("the file has {0} columns; at most {COLUMNS_MAX} are read")]
     TooManyColumns(usize),
     /// A row that does not end.
-    #[error("row {row} is longer than {ROW_BYTES_MAX} bytes; is a quotation mark in it never closed?")]
     RowTooLong {
         /// Row of the file.
         row: u64,
     },
     /// The file ends inside a quoted cell.
-    #[error("a quotation mark opened in row {row} is never closed, so the rows after it cannot be told apart")]
     UnclosedQuote {
         /// Row of the file.
         row: u64,
     },
-    /// A `--map` that names a column the file lacks.
-    #[error("the file has no column {column:?}{}; its columns are {}", wanted(*field, saved.as_deref()), quoted(columns))]
+    /// A field that should come from a column the file lacks.
     NoSuchColumn {
         /// The field that should come from it.
         field: Field,
@@ -116,10 +101,6 @@ pub enum FileFault {
         saved: Option<String>,
     },
     /// Headers that are alike, for a field that is used.
-    #[error(
-        "{} have the same name or nearly so, and which of them is {field} cannot be told; rename one, or choose another with --map {field}=COLUMN",
-        placed(places, names)
-    )]
     DuplicateColumn {
         /// The field that should come from one of them.
         field: Field,
@@ -129,12 +110,6 @@ pub enum FileFault {
         names: Vec<String>,
     },
     /// Needed fields for which no column was recognised.
-    #[error(
-        "no column was recognised for {}; name it with --map FIELD=COLUMN{}; the file's columns are {}",
-        words(fields),
-        type_hint(fields),
-        quoted(columns)
-    )]
     MissingFields {
         /// The fields.
         fields: Vec<Field>,
@@ -142,7 +117,6 @@ pub enum FileFault {
         columns: Vec<String>,
     },
     /// Columns whose dates can all be read in two ways.
-    #[error("every date in {} can be read in two ways; say which with --date-format {} or --date-format {}", list(columns), formats[0], formats[1])]
     AmbiguousDates {
         /// Headers, each with an example.
         columns: Vec<String>,
@@ -150,7 +124,6 @@ pub enum FileFault {
         formats: [&'static str; 2],
     },
     /// A column in which some dates can only be read one way and some only the other.
-    #[error("the dates in {column:?} are mixed: {}, {}; make them alike, or say with --date-format which is right", fit_only(counts[0], formats[0]), fit_only(counts[1], formats[1]))]
     MixedDates {
         /// The header.
         column: String,
@@ -160,7 +133,6 @@ pub enum FileFault {
         counts: [u64; 2],
     },
     /// Written to between the two passes.
-    #[error("the file was changed while it was read; import it again")]
     Changed,
 }
 
@@ -198,59 +170,18 @@ impl FileFault {
     }
 }
 
-/// Why no sheet is taken unasked. Those that stand open are several; or all in which something stands are hidden.
-fn which_sheet(sheets: &[SheetSeen]) -> &'static str {
-    match sheets.iter().filter(|sheet| !sheet.empty).collect::<Vec<_>>()[..] {
-        [only] if only.hidden => {
-            "the only sheet with something in it is hidden; say with --sheet NAME that it is to be read"
-        }
-        _ => "several sheets have something in them; say with --sheet NAME which is to be read",
+impl std::fmt::Display for FileFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.fact())?;
+        self.advice(Surface::CommandLine).map_or(Ok(()), |advice| write!(f, "; {advice}"))
     }
 }
 
-fn wanted(field: Field, saved: Option<&str>) -> String {
-    match saved {
-        None => format!(" for {field}"),
-        Some(name) => {
-            format!(", from which the saved mapping {name:?} reads {field}; choose another with --map {field}=COLUMN")
+impl std::error::Error for FileFault {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            _ => None,
         }
-    }
-}
-
-/// Columns by place and name.
-fn placed(places: &[usize], names: &[String]) -> String {
-    let one = |(place, name): (&usize, &String)| format!("column {place} {:?}", shorten(name));
-    list(&places.iter().zip(names).map(one).collect::<Vec<_>>())
-}
-
-fn fit_only(count: u64, format: &str) -> String {
-    format!("{count} {} only {format}", which(count, "fits", "fit"))
-}
-
-fn words(fields: &[Field]) -> String {
-    fields.iter().map(|field| field.as_str()).collect::<Vec<_>>().join(", ")
-}
-
-fn type_hint(fields: &[Field]) -> &'static str {
-    if fields.contains(&Field::PermitType) { ", or give all rows one type with --permit-type TYPE" } else { "" }
-}
-
-/// Column names for a sentence, each in quotes.
-pub(super) fn quoted(columns: &[impl AsRef<str>]) -> String {
-    some_of(columns, |column| format!("{:?}", shorten(column)))
-}
-
-/// Names for a sentence.
-pub(super) fn list(names: &[impl AsRef<str>]) -> String {
-    some_of(names, shorten)
-}
-
-/// A file may have a thousand columns, a sentence may not.
-fn some_of(names: &[impl AsRef<str>], show: impl Fn(&str) -> String) -> String {
-    const NAMED: usize = 60;
-    let said = names.iter().take(NAMED).map(|name| show(name.as_ref())).collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(NAMED) {
-        0 => said,
-        more => format!("{said} and {more} more"),
     }
 }

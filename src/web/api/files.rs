@@ -115,8 +115,10 @@ pub enum ImportRefused {
     File {
         /// For programs.
         code: &'static str,
-        /// For people.
-        why: String,
+        /// What is wrong.
+        fact: String,
+        /// What can be done about it.
+        advice: Option<String>,
     },
     /// The database was away, or others were in the way; nothing was imported.
     Busy,
@@ -130,7 +132,7 @@ impl From<ImportRefused> for Problem {
     fn from(refused: ImportRefused) -> Self {
         match refused {
             ImportRefused::Option { parameter, why } => Self::field(format!("/{parameter}"), "not_allowed", why),
-            ImportRefused::File { code, why } => Self::field("", code, why),
+            ImportRefused::File { code, fact, advice } => Self::field("", code, joined(fact, advice)),
             ImportRefused::Busy => busy("the database is away or busy, and nothing was imported"),
             ImportRefused::Unknown(id) => Self::new(
                 Kind::Internal,
@@ -140,6 +142,14 @@ impl From<ImportRefused> for Problem {
             ),
             ImportRefused::Fault => Self::new(Kind::Internal, "the service has a fault, which is in its log"),
         }
+    }
+}
+
+/// What is wrong with a file and what can be done about it.
+pub fn joined(fact: String, advice: Option<String>) -> String {
+    match advice {
+        Some(advice) => format!("{fact}; {advice}"),
+        None => fact,
     }
 }
 

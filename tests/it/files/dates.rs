@@ -44,7 +44,8 @@ fn years_of_two_digits_are_never_guessed_and_it_is_said_what_to_do() {
         let (reading, _) = read(with_dates(&[date, "2027-03-04"]), &plain()).unwrap();
         assert_eq!(errors(&reading), [(2, "expires_on", InvalidDate)], "{date}");
         let detail = &reading.errors[0].detail;
-        let said = ["are read as 2027-03-25 (%Y-%m-%d)", "write the year with four digits, or give --date-format"];
+        let said =
+            ["are read as 2027-03-25 (%Y-%m-%d)", "write the year with four digits, or say how dates are written"];
         assert!(said.iter().all(|said| detail.contains(said)), "{detail}");
     }
     let (reading, _) = read(with_dates(&["12/31/2026", "soon"]), &plain()).unwrap();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::keep::disk_fault;
 use super::sentence;
 use crate::store::kept_files::{FileCheck, KeptFile, note_check};
-use crate::web::api::files::{ImportRefused, ImportWords, Uploaded};
+use crate::web::api::files::{ImportRefused, ImportWords, Uploaded, joined};
 use crate::web::api::problem::Problem;
 use crate::web::pages::Pages;
 use crate::web::pages::access::User;
@@ -30,7 +30,7 @@ pub(super) async fn check(
     let done = pages.api.files.import(upload, &words, &user.by).await;
     let (import_id, refusal) = match done {
         Ok(report) => (id_of(&report), None),
-        Err(ImportRefused::File { code, why }) => (None, Some(for_people(code, &why))),
+        Err(ImportRefused::File { code, fact, advice }) => (None, Some(for_people(code, fact, advice))),
         Err(refused) => return Err(refused.into()),
     };
     let checked = FileCheck { words: json!(words), look, import_id, refusal };
@@ -44,15 +44,16 @@ pub(super) fn id_of(report: &Value) -> Option<uuid::Uuid> {
 }
 
 /// Why a file is refused, with what can be done about it on this page.
-fn for_people(code: &str, why: &str) -> String {
-    let advice = match code {
+fn for_people(code: &str, fact: String, advice: Option<String>) -> String {
+    let here = match code {
         "missing_fields" => "Choose the columns below, or give all permits one type.",
         "ambiguous_dates" | "mixed_dates" => "Choose below how the dates are written.",
         "duplicate_column" => "Rename one of them in the file, or choose another column below.",
         "sheet_needed" | "no_such_sheet" => "Choose below which sheet is meant.",
+        "no_sheets" => "Check it again without the saved mapping.",
         "no_header_row" => "Choose another row below.",
         "no_such_column" => "Choose another column below.",
-        _ => return sentence(&with_labels(why)),
+        _ => return sentence(&joined(fact, advice)),
     };
-    format!("{} {advice}", sentence(&with_labels(why.split("; ").next().unwrap_or(why))))
+    format!("{} {here}", sentence(&with_labels(&fact)))
 }

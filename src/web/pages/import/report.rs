@@ -156,20 +156,16 @@ pub struct Remark {
 const UNKNOWN_STATUS: &str = "unknown_status";
 
 impl Remark {
-    /// What it says, in the words of the pages: without the options of the command, whose place is the form.
+    /// What it says, in the words of the pages.
     fn on_page(mut self) -> Self {
         if self.code == UNKNOWN_STATUS {
             "nobody has said what this status word means".clone_into(&mut self.detail);
             return self;
         }
-        let text = match self.detail.find("--") {
-            Some(option) => self.detail[..option].rsplit_once([',', ';']).map_or("", |(before, _)| before),
-            None => &self.detail,
-        };
         // A format stands behind the date that is written in it.
-        let text = match text.split_once(" (%") {
+        let text = match self.detail.split_once(" (%") {
             Some((before, rest)) => format!("{before}{}", rest.split_once(')').map_or("", |(_, after)| after)),
-            None => text.to_owned(),
+            None => self.detail.clone(),
         };
         self.detail = with_labels(&text);
         self

@@ -61,7 +61,7 @@ pub fn outlook(
                 row,
                 goes_on,
                 why,
-                stays: row.is_some_and(|row| view.is_left(&rows[row])),
+                stays: row.is_some_and(|row| view.is_left(&rows[row]) && !view.waits_for_a_pause(&rows[row])),
             }
         })
         .collect()
@@ -83,8 +83,11 @@ impl View<'_> {
         renewed: bool,
         enabled: bool,
     ) -> (Option<NaiveDate>, String) {
-        if let Some(row) = row {
-            return self.tell_row(&self.rows[row]);
+        if let Some(row) = row.map(|row| &self.rows[row]) {
+            return match slot {
+                Some(slot) if self.waits_for_a_pause(row) => self.tell_after_pause(row, slot),
+                _ => self.tell_row(row),
+            };
         }
         if !enabled {
             return (None, "The step is switched off.".to_owned());
@@ -103,9 +106,30 @@ impl View<'_> {
         })
     }
 
+    /// A pause that lasts took it back: when that ends it is owed again, unless its last day has passed.
+    fn waits_for_a_pause(&self, row: &Row) -> bool {
+        row.state == NoticeState::Superseded
+            && row.is_revivable()
+            && matches!(barred(self.standing, self.today), Some(NotOwed::Paused(_)))
+    }
+
+    fn tell_after_pause(&self, row: &Row, slot: &Slot<'_>) -> (Option<NaiveDate>, String) {
+        match self.tell_slot(slot) {
+            (Some(_), _) if row.held => (
+                None,
+                "The pause took it back; when that ends it is held again, until somebody releases it.".to_owned(),
+            ),
+            (Some(day), why) => (Some(day), format!("The pause took it back. {why}")),
+            (None, why) => (None, why),
+        }
+    }
+
     /// A step that has a notice.
     fn tell_row(&self, row: &Row) -> (Option<NaiveDate>, String) {
         let found = self.actions.iter().find_map(|action| match action {
+            Action::Revive(id, ..) if *id == row.id && row.held => {
+                Some((None, "It is owed again, and held until somebody releases or cancels it.".to_owned()))
+            }
             Action::Revive(id, ..) if *id == row.id => {
                 Some((Some(self.today), "It is owed again: what kept it back has ended.".to_owned()))
             }

@@ -48,6 +48,8 @@ pub struct Row {
     pub state: NoticeState,
     /// Why it was superseded, if it was; set while a copy is still in flight too.
     pub superseded: Option<ReasonCode>,
+    /// It was held when it was superseded, and comes back held.
+    pub held: bool,
 }
 
 impl Row {

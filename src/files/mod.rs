@@ -164,7 +164,7 @@ fn first_pass(
     const LEAST: u64 = 1 << 20;
     let mut next = LEAST;
     let width = source.header().len();
-    let mut votes = dates::Votes::new(mapping);
+    let mut votes = dates::Votes::new(mapping, options.date_format());
     let mut count = 0;
     let mut rows = source.rows()?;
     let (_, total) = rows.progress();
@@ -186,7 +186,7 @@ fn first_pass(
     if count == 0 {
         return Err(FileFault::HeaderOnly);
     }
-    Ok((count, votes.decide(options.date_format())?))
+    Ok((count, votes.decide()?))
 }
 
 impl Prepared<'_> {

@@ -56,6 +56,9 @@ pub struct Item {
     pub would: Would,
     /// Why, in a plain sentence.
     pub why: String,
+    /// It was held before it was superseded, and is held again.
+    #[serde(skip)]
+    pub comes_back_held: bool,
 }
 
 /// Says what a scan would do now, and writes nothing.
@@ -97,7 +100,7 @@ fn count(items: &[Item], already: u64, limit: u64, doubted: bool) -> Counts {
         revived,
         superseded: of(Would::Supersede),
         skipped: of(Would::Skip),
-        held: if holds { claimed + revived } else { 0 },
+        held: if holds { claimed + revived } else { items.iter().filter(|item| item.comes_back_held).count() as u64 },
     }
 }
 
@@ -134,6 +137,7 @@ fn item(case: &Case, action: &Action) -> Option<Item> {
         due_on,
         would,
         why,
+        comes_back_held: matches!(action, Action::Revive(id, ..) if of_row(id).is_some_and(|row| row.held)),
     })
 }
 

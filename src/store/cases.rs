@@ -179,6 +179,7 @@ async fn read_notices(connection: &mut PgConnection, permits: &[Uuid], cases: &m
     let rows = sqlx::query!(
         r#"SELECT n.id, n.permit_id, n.notice_type, n.class, n.expires_on, n.due_on, n.send_by, n.brought_forward,
                 n.in_advance, n.state, n.reason_code, n.superseded_at,
+                n.held_reason IS NOT NULL OR n.held_before IS NOT NULL AS "held!",
                 n.purged_at IS NOT NULL AS "purged!"
          FROM notices n JOIN permits p ON p.id = n.permit_id
          WHERE n.permit_id = ANY ($1) AND (n.expires_on = p.expires_on OR n.state IN ('pending', 'held', 'ambiguous'))
@@ -203,6 +204,7 @@ async fn read_notices(connection: &mut PgConnection, permits: &[Uuid], cases: &m
             state: row.state.parse()?,
             // A tombstone stays what it is: nothing tells any more who had a copy of it.
             superseded: row.superseded_at.and(reason).filter(|_| !row.purged),
+            held: row.held,
         });
     }
     Ok(())

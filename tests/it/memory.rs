@@ -4,7 +4,15 @@ use std::{path::PathBuf, process::Command};
 
 use chrono::TimeDelta;
 use nix::sys::signal::Signal;
-use permit_notifier::store::memory::{Mark, compare_marks, confirm, difference, hold_pending, record_marks, went_back};
+use permit_notifier::{
+    domain::permit::PermitStatus,
+    store::{
+        Moment,
+        changes::{ChangeRules, correct},
+        memory::{Mark, compare_marks, confirm, difference, hold_pending, record_marks, went_back},
+        permits::PermitData,
+    },
+};
 use serde_json::Value;
 use sqlx::{Connection, PgConnection};
 
@@ -217,6 +225,33 @@ async fn all_that_was_held_is_not_released_before_it_is_confirmed() {
     assert_eq!(accepted(&desk, LATER), 0);
     let released = desk.run(&["release", "--restored", "--reason", "the log knows none"]);
     assert!(released.out.contains("Released 4 notices"), "{released:?}");
+}
+
+#[tokio::test]
+async fn what_is_changed_in_a_restored_database_stays_held_and_so_does_what_a_change_makes() {
+    let (desk, url) = restored().await;
+    let now: chrono::DateTime<chrono::Utc> = "2026-12-10T09:00:00Z".parse().expect("a time");
+    let rules = ChangeRules::at(Moment { now, today: now.date_naive() }, None);
+    let mut connection = PgConnection::connect(&url).await.expect("a connection");
+    let ids: Vec<uuid::Uuid> =
+        sqlx::query_scalar("SELECT id FROM permits ORDER BY permit_number").fetch_all(&mut connection).await.unwrap();
+    // It may have fallen due, and gone, since the backup.
+    let due = |data: &mut PermitData| data.expires_on = "2026-12-24".parse().expect("a day");
+    correct(&mut connection, ids[0], None, due, &rules).await.expect("corrected");
+    let desk = desk.with("CLOCK", "2026-12-10T09:00:00Z");
+    desk.json(&["scan", "--json"]);
+    for until in [Some(rules.moment.today), None] {
+        let pause = |data: &mut PermitData| data.notices_paused_until = until;
+        correct(&mut connection, ids[2], None, pause, &rules).await.expect("corrected");
+        let status = if until.is_some() { PermitStatus::Suspended } else { PermitStatus::Active };
+        correct(&mut connection, ids[4], None, |data| data.status = status, &rules).await.expect("corrected");
+    }
+    let resumed = desk.run(&["resume", "--reason", "looked at"]);
+    assert!(resumed.out.contains("5 notices are held"), "{resumed:?}");
+    assert_eq!(accepted(&desk, LATER), 0, "nothing goes twice");
+    let held = "SELECT DISTINCT n.state || ' ' || n.reason_code || ' ' || d.state FROM notices n
+                JOIN deliveries d ON d.notice_id = n.id WHERE d.state NOT IN ('sent')";
+    assert_eq!(texts(&url, held).await, ["held memory_went_back held"]);
 }
 
 #[tokio::test]

@@ -96,7 +96,7 @@ async fn a_newer_database_that_this_program_may_still_use_is_left_as_it_is() {
 }
 
 /// Rows as an office has them, by the migration after which they can be written.
-const SAMPLES: [(i64, &str); 28] = [
+const SAMPLES: [(i64, &str); 29] = [
     (
         20_261_129_100_000,
         "INSERT INTO permit_types (code, name, created_at, updated_at) VALUES ('food', 'Food', now(), now());
@@ -236,6 +236,7 @@ const SAMPLES: [(i64, &str); 28] = [
          VALUES ('00000000-0000-7000-8000-0000000000a1', 'raised', 'webhook')",
     ),
     (20_261_130_150_300, "UPDATE alarms SET subject = 'by hand'"),
+    (20_261_130_160_100, "UPDATE notices SET held_before = 'claim_limit'"),
 ];
 
 #[tokio::test]

@@ -24,6 +24,11 @@ impl DateFormat {
         &self.text
     }
 
+    /// Whether a date is written in it.
+    pub(super) fn fits(&self, value: &str) -> bool {
+        self.parse(value).is_some_and(is_in_use)
+    }
+
     /// The date that is written in it, or in the form of ISO 8601.
     pub(super) fn read(&self, value: &str) -> Option<NaiveDate> {
         let by_iso = || self.iso_too.then(|| parse_guess(ISO, value)).flatten();

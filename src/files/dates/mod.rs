@@ -61,6 +61,7 @@ fn is_day_number(value: &str) -> bool {
 /// How the date columns of a file are read.
 #[derive(Debug)]
 pub(super) struct ColumnDates {
+    /// The format that somebody named; of columns that have one of their own, that goes before it.
     given: Option<DateFormat>,
     /// By [`Field::DATES`].
     guessed: [Option<usize>; Field::DATES.len()],
@@ -99,8 +100,8 @@ impl ColumnDates {
         let value = without_midnight(cell)?;
         let date = match &self.given {
             _ if is_day => parse_guess(ISO, value),
-            Some(format) => format.read(value),
-            None => parse_guess(ISO, value).or_else(|| self.guess(field).and_then(|guess| parse_guess(guess, value))),
+            Some(format) if self.guess(field).is_none() => format.read(value),
+            _ => parse_guess(ISO, value).or_else(|| self.guess(field).and_then(|guess| parse_guess(guess, value))),
         };
         date.map(Some).ok_or_else(|| match value {
             _ if is_day_number(value) => DateFault::DayNumber,
@@ -134,9 +135,9 @@ impl ColumnDates {
 
     /// The format in which the column of `field` is read.
     pub fn format(&self, field: Field) -> &str {
-        match &self.given {
-            Some(format) => format.text(),
-            None => GUESSES[self.guess(field).unwrap_or(ISO)].0,
+        match (self.guess(field), &self.given) {
+            (None, Some(format)) => format.text(),
+            (guess, _) => GUESSES[guess.unwrap_or(ISO)].0,
         }
     }
 

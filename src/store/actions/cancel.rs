@@ -1,4 +1,4 @@
-//! `cancel`: a person decides that a notice is not sent.
+//! `cancel`: a person decides that a notice is not sent, or that what failed of it is not tried again.
 
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
@@ -34,5 +34,31 @@ pub async fn cancel(
     let state = conclude(&mut transaction, notice).await?;
     transaction.commit().await?;
     tracing::info!(notice_key = opened.key, state = state.as_str(), "cancelled by a person");
+    Ok(state)
+}
+
+/// Cancels the copies that failed, and no other: the mail to an address that was corrected meanwhile, or the letter in
+/// place of it, goes its way. `reason` as for [`cancel`].
+pub async fn give_up(
+    connection: &mut PgConnection,
+    notice: Uuid,
+    reason: &str,
+    rules: &ActionRules<'_>,
+) -> Result<NoticeState> {
+    let mut transaction = connection.begin().await?;
+    let opened = open(&mut transaction, notice).await?;
+    let failed = opened.in_states(&[DeliveryState::Failed]);
+    if failed.is_empty() {
+        return Err(opened.wrong_state("no copy of it has failed"));
+    }
+    let reason = words::reason(reason)?;
+    let step = Move::to(DeliveryState::Cancelled, Some(ReasonCode::ByPerson));
+    move_copies(&mut transaction, &failed, step, rules.moment).await?;
+    let state = conclude(&mut transaction, notice).await?;
+    if state == NoticeState::Cancelled {
+        explain(&mut transaction, notice, Some(ReasonCode::ByPerson), Some(reason), None).await?;
+    }
+    transaction.commit().await?;
+    tracing::info!(notice_key = opened.key, state = state.as_str(), "what failed was given up by a person");
     Ok(state)
 }

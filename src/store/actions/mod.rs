@@ -23,7 +23,7 @@ mod retry;
 mod words;
 
 pub use advance::{Beforehand, write_in_advance};
-pub use cancel::cancel;
+pub use cancel::{cancel, give_up};
 pub use copies::send_copy;
 pub use hold::hold;
 pub use policy::resolve_by_policy;

@@ -58,7 +58,7 @@ pub(super) async fn release_locked(
     let cases = load_cases(connection, permits, Hold::Look).await?;
     let actions: Vec<Vec<Action>> = cases.iter().map(|case| judge_as_open(case, schedules, notices, rules)).collect();
     let ids: Vec<Uuid> = notices.iter().copied().collect();
-    // Before anything ends: what ends now and is owed again later is not held by the one who released it.
+    // Before anything ends: what ends now and is owed again later is not held any more.
     forget_hold(connection, &ids).await?;
     let judged: Vec<Judged<'_>> = cases.iter().zip(&actions).map(|(case, actions)| Judged { case, actions }).collect();
     judging::write(connection, &judged, &Suppressed::default(), rules).await?;
@@ -87,9 +87,12 @@ fn still_owed<'c>(
 }
 
 async fn forget_hold(connection: &mut PgConnection, notices: &[Uuid]) -> Result<()> {
-    sqlx::query!("UPDATE notices SET held_reason = NULL WHERE id = ANY ($1) AND held_reason IS NOT NULL", notices)
-        .execute(connection)
-        .await?;
+    sqlx::query!(
+        "UPDATE notices SET held_reason = NULL, reason_code = NULL WHERE id = ANY ($1) AND state = 'held'",
+        notices
+    )
+    .execute(connection)
+    .await?;
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use crate::{
         Result,
         cases::{Case, Hold, Suppressed, load_cases, load_suppressed},
         claims::{self, Authority, Counts, Judged, Writing, follow_addresses, mailable, makes_pending},
+        memory,
         permit_types::Schedules,
     },
 };
@@ -61,14 +62,19 @@ impl Findings {
         actions.filter(|action| makes_pending(action)).count() as u64
     }
 
-    async fn write(&self, connection: &mut PgConnection, brake: bool, rules: &ChangeRules<'_>) -> Result<Change> {
+    async fn write(
+        &self,
+        connection: &mut PgConnection,
+        hold: Option<ReasonCode>,
+        rules: &ChangeRules<'_>,
+    ) -> Result<Change> {
         let judged = self.cases.iter().zip(&self.verdicts);
         let judged: Vec<Judged<'_>> =
             judged.map(|(case, verdict)| Judged { case, actions: &verdict.actions }).collect();
         let writing = Writing {
             moment: rules.moment,
             not_before: rules.moment.now + rules.delay,
-            hold: brake.then_some(ReasonCode::ClaimLimit),
+            hold,
             scan_id: None,
             import_id: rules.import_id,
         };
@@ -89,8 +95,20 @@ pub async fn apply(
     rules: &ChangeRules<'_>,
 ) -> Result<Change> {
     let findings = Findings::of(connection, permits, Hold::Change, schedules, renewals, rules).await?;
-    let brake = rules.claim_limit > 0 && findings.wanted() > rules.claim_limit;
-    findings.write(connection, brake, rules).await
+    let hold = reason_to_hold(connection, findings.wanted(), rules).await?;
+    findings.write(connection, hold, rules).await
+}
+
+/// Why what becomes pending is held, if it is: it may have been sent by the memory that is lost, or is more than the limit.
+async fn reason_to_hold(
+    connection: &mut PgConnection,
+    wanted: u64,
+    rules: &ChangeRules<'_>,
+) -> Result<Option<ReasonCode>> {
+    if memory::went_back(connection).await? {
+        return Ok(Some(ReasonCode::MemoryWentBack));
+    }
+    Ok((rules.claim_limit > 0 && wanted > rules.claim_limit).then_some(ReasonCode::ClaimLimit))
 }
 
 /// [`apply`] for changes of any number of permits: in batches, with the brake counted over all of them first.
@@ -109,11 +127,11 @@ pub async fn apply_many(
         }
         wanted += Findings::of(connection, batch, Hold::Look, schedules, renewals, rules).await?.wanted();
     }
-    let brake = rules.claim_limit > 0 && wanted > rules.claim_limit;
+    let hold = reason_to_hold(connection, wanted, rules).await?;
     let mut change = Change::default();
     for batch in permits.chunks(BATCH) {
         let findings = Findings::of(connection, batch, Hold::Change, schedules, renewals, rules).await?;
-        change.counts += findings.write(connection, brake, rules).await?.counts;
+        change.counts += findings.write(connection, hold, rules).await?.counts;
     }
     Ok(change)
 }
@@ -162,5 +180,6 @@ fn as_row(case: &Case, action: &Action) -> Option<Row> {
         in_advance: false,
         state,
         superseded: reason.filter(|_| state == NoticeState::Superseded),
+        held: false,
     })
 }

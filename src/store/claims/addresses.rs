@@ -40,6 +40,8 @@ struct Notice {
     send_by: NaiveDate,
     in_advance: bool,
     held_by_person: bool,
+    /// Why it was held when it lost its address.
+    held_before: Option<ReasonCode>,
     reason: Option<ReasonCode>,
     copies: Vec<CopyRow>,
 }
@@ -55,7 +57,8 @@ impl Notice {
         if self.held_by_person {
             return Some(ReasonCode::ByPerson);
         }
-        (self.state == NoticeState::Held).then(|| self.reason.unwrap_or(ReasonCode::ClaimLimit))
+        let now = (self.state == NoticeState::Held).then(|| self.reason.unwrap_or(ReasonCode::ClaimLimit));
+        now.or(self.held_before)
     }
 }
 
@@ -113,7 +116,11 @@ pub async fn follow_addresses(
         notices.iter().filter(|n| n.waits(writing.moment.today) && touched.contains(&n.id)).map(|n| n.id).collect();
     wait_together(connection, &early).await?;
     refresh_states(connection, &touched).await?;
-    let why: Vec<_> = doubted.iter().flat_map(|reason| touched.iter().map(|notice| (*notice, *reason))).collect();
+    let why: Vec<_> = notices
+        .iter()
+        .filter(|notice| touched.contains(&notice.id))
+        .filter_map(|notice| Some((notice.id, notice.held_before.or(doubted)?)))
+        .collect();
     reasons::explain(connection, &why).await
 }
 
@@ -222,7 +229,7 @@ async fn notices_that_may_go(connection: &mut PgConnection, permits: &[Uuid], to
 async fn read_notices(connection: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<Notice>> {
     let rows = sqlx::query!(
         "SELECT n.id, n.permit_id, n.class, n.state, n.due_on, n.send_by, n.in_advance,
-                n.held_reason IS NOT NULL AS \"held_by_person!\", n.reason_code, d.id AS delivery_id, d.recipient_key, d.role,
+                n.held_reason IS NOT NULL AS \"held_by_person!\", n.held_before, n.reason_code, d.id AS delivery_id, d.recipient_key, d.role,
                 d.by_request, d.state AS delivery_state
          FROM notices n JOIN deliveries d ON d.notice_id = n.id
          WHERE n.id = ANY ($1) AND n.superseded_at IS NULL
@@ -252,6 +259,7 @@ async fn read_notices(connection: &mut PgConnection, ids: &[Uuid]) -> Result<Vec
                 send_by: row.send_by,
                 in_advance: row.in_advance,
                 held_by_person: row.held_by_person,
+                held_before: row.held_before.as_deref().map(str::parse).transpose()?,
                 reason: row.reason_code.as_deref().map(str::parse).transpose()?,
                 copies: vec![copy],
             }),

@@ -1,8 +1,8 @@
 //! Reviving: a notice that was superseded because the permit changed is owed again.
 //!
 //! Unsent copies to addresses still on the permit become pending, addresses without a copy get one; attempts
-//! and Message-IDs stay. A copy that was in flight is left to its sender, and stays what it became. What a person held
-//! comes back held by that person.
+//! and Message-IDs stay. A copy that was in flight is left to its sender, and stays what it became. What was held, by a
+//! person or by the brake or because the memory went back, comes back held for that.
 
 use std::collections::{HashMap, HashSet};
 
@@ -52,35 +52,34 @@ pub(super) async fn write(
     let ids: Vec<Uuid> = revivals.iter().map(|revival| revival.id).collect();
     lock_notices(connection, &ids).await?;
     lock_deliveries(connection, &ids).await?;
-    let (ids, held_by_person) = clear_superseded(connection, &revivals, writing).await?;
+    let held = held_before(connection, &ids).await?;
+    let ids = clear_superseded(connection, &revivals, &held, writing).await?;
     let (present, begun) = present_copies(connection, &ids).await?;
-    let brake = writing.hold;
-    let (mut awake, mut kept, mut suppressed_now) = (Vec::new(), Vec::new(), Vec::new());
+    let mut awake: HashMap<Option<ReasonCode>, Vec<Uuid>> = HashMap::new();
+    let mut suppressed_now = Vec::new();
     let mut missing = DeliveryColumns::default();
     for revival in revivals.iter().filter(|revival| ids.contains(&revival.id)) {
-        let by_person = held_by_person.contains(&revival.id);
+        let hold = held.get(&revival.id).copied().or(writing.hold);
         for copy in &revival.owed {
             match present.get(&(revival.id, copy.recipient_key())) {
                 Some(id) if matches!(copy, Owed::Suppressed(_)) => suppressed_now.push(*id),
-                Some(id) if by_person => kept.push(*id),
-                Some(id) => awake.push(*id),
+                Some(id) => awake.entry(hold).or_default().push(*id),
                 // A copy to a former address may serve the role: who is without one, `follow_addresses` knows.
                 None if begun.contains(&revival.id) => {}
-                None => {
-                    let hold = if by_person { Some(ReasonCode::ByPerson) } else { brake };
-                    missing.push(revival.id, revival.timing.send_by, copy, hold);
-                }
+                None => missing.push(revival.id, revival.timing.send_by, copy, hold),
             }
         }
     }
-    wake_deliveries(connection, &awake, brake, writing).await?;
-    wake_deliveries(connection, &kept, Some(ReasonCode::ByPerson), writing).await?;
+    for (hold, copies) in &awake {
+        wake_deliveries(connection, copies, *hold, writing).await?;
+    }
     suppress_deliveries(connection, &suppressed_now, writing.moment.now).await?;
     set_send_by(connection, &ids).await?;
     insert_deliveries(connection, missing, writing.moment.now, writing.not_before).await?;
     refresh_states(connection, &ids).await?;
     let revived = ids.len() as u64;
-    let held = if writing.hold.is_some() { revived } else { held_by_person.len() as u64 };
+    let held =
+        if writing.hold.is_some() { revived } else { ids.iter().filter(|id| held.contains_key(id)).count() as u64 };
     Ok(Counts { revived, held, ..Counts::default() })
 }
 
@@ -118,46 +117,57 @@ async fn present_copies(
     Ok((rows.into_iter().map(|row| ((row.notice_id, row.recipient_key), row.id)).collect(), begun))
 }
 
-/// Makes the notices owed again that are still as they were judged; says which those are, and which of them a
-/// person holds. What the brake holds belongs to the scan or import that revived it, so that it is released with it.
+/// What held each of the notices before it was superseded.
+async fn held_before(connection: &mut PgConnection, notices: &[Uuid]) -> Result<HashMap<Uuid, ReasonCode>> {
+    let rows = sqlx::query!(
+        r#"SELECT id, CASE WHEN held_reason IS NULL THEN held_before ELSE 'by_person' END AS "held_by!"
+           FROM notices WHERE id = ANY ($1) AND (held_reason IS NOT NULL OR held_before IS NOT NULL)"#,
+        notices,
+    );
+    let rows = rows.fetch_all(connection).await?;
+    rows.into_iter().map(|row| Ok((row.id, row.held_by.parse()?))).collect()
+}
+
+/// Makes the notices owed again that are still as they were judged; says which those are. What the brake holds belongs
+/// to the scan or import that revived it, so that it is released with it; what was held before, to the one that held it.
 async fn clear_superseded(
     connection: &mut PgConnection,
     revivals: &[Revival<'_>],
+    held: &HashMap<Uuid, ReasonCode>,
     writing: Writing,
-) -> Result<(Vec<Uuid>, HashSet<Uuid>)> {
+) -> Result<Vec<Uuid>> {
     let ids: Vec<Uuid> = revivals.iter().map(|revival| revival.id).collect();
     let due_ons: Vec<NaiveDate> = revivals.iter().map(|revival| revival.timing.due_on).collect();
     let send_bys: Vec<NaiveDate> = revivals.iter().map(|revival| revival.timing.send_by).collect();
     let forward: Vec<bool> = revivals.iter().map(|revival| revival.timing.brought_forward).collect();
-    let reason = writing.hold;
-    let owned = reason.is_some() && (writing.scan_id.is_some() || writing.import_id.is_some());
+    let holds: Vec<Option<ReasonCode>> = ids.iter().map(|id| held.get(id).copied().or(writing.hold)).collect();
+    let codes: Vec<Option<&str>> = holds.iter().map(|hold| hold.map(ReasonCode::as_str)).collect();
+    let sentences: Vec<Option<&str>> = holds.iter().map(|hold| hold.map(ReasonCode::sentence)).collect();
+    let owned = writing.hold.is_some() && (writing.scan_id.is_some() || writing.import_id.is_some());
     // The state is what the deliveries make of it right after; pending keeps the constraints meanwhile.
-    let revived = sqlx::query!(
+    let revived = sqlx::query_scalar!(
         "UPDATE notices n
          SET superseded_at = NULL, due_on = again.due_on, send_by = again.send_by,
-             brought_forward = again.forward, state = 'pending',
-             reason_code = CASE WHEN n.held_reason IS NULL THEN $5 ELSE 'by_person' END,
-             reason = CASE WHEN n.held_reason IS NULL THEN $6 ELSE n.held_reason END,
-             scan_id = CASE WHEN $7 THEN $8 ELSE n.scan_id END,
-             import_id = CASE WHEN $7 THEN $9 ELSE n.import_id END
-         FROM unnest($1::uuid[], $2::date[], $3::date[], $4::bool[]) AS again (id, due_on, send_by, forward)
+             brought_forward = again.forward, state = 'pending', held_before = NULL,
+             reason_code = again.code, reason = coalesce(n.held_reason, again.sentence),
+             scan_id = CASE WHEN $7 AND n.held_before IS NULL THEN $8 ELSE n.scan_id END,
+             import_id = CASE WHEN $7 AND n.held_before IS NULL THEN $9 ELSE n.import_id END
+         FROM unnest($1::uuid[], $2::date[], $3::date[], $4::bool[], $5::text[], $6::text[])
+              AS again (id, due_on, send_by, forward, code, sentence)
          WHERE n.id = again.id AND n.superseded_at IS NOT NULL
            AND n.state IN ('superseded', 'pending', 'held', 'ambiguous', 'sent', 'failed')
-         RETURNING n.id, n.held_reason IS NOT NULL AS \"by_person!\"",
+         RETURNING n.id",
         &ids,
         &due_ons,
         &send_bys,
         &forward,
-        reason.map(ReasonCode::as_str),
-        reason.map(ReasonCode::sentence),
+        &codes as &[Option<&str>],
+        &sentences as &[Option<&str>],
         owned,
         writing.scan_id,
         writing.import_id,
-    )
-    .fetch_all(connection)
-    .await?;
-    let held = revived.iter().filter(|row| row.by_person).map(|row| row.id).collect();
-    Ok((revived.into_iter().map(|row| row.id).collect(), held))
+    );
+    Ok(revived.fetch_all(connection).await?)
 }
 
 /// Makes copies that had ended unsent pending again, or held for the reason in `hold`.

@@ -91,7 +91,9 @@ async fn end(
     let ended = sqlx::query!(
         "UPDATE notices n
          SET reason_code = ending.code, reason = ending.sentence,
-             superseded_at = CASE WHEN $4 = 'superseded' THEN $5::timestamptz END
+             superseded_at = CASE WHEN $4 = 'superseded' THEN $5::timestamptz END,
+             held_before = CASE WHEN $4 = 'superseded' AND n.state = 'held' THEN nullif(n.reason_code, 'by_person')
+                                ELSE n.held_before END
          FROM unnest($1::uuid[], $2::text[], $3::text[]) AS ending (id, code, sentence)
          WHERE n.id = ending.id AND n.superseded_at IS NULL
            AND (n.state IN ('pending', 'held') OR ($4 = 'superseded' AND n.state = 'ambiguous'))
@@ -193,7 +195,10 @@ pub async fn refresh_states(connection: &mut PgConnection, notices: &[Uuid]) -> 
                            WHEN derived.state IN ('pending', 'ambiguous', 'sent') AND n.superseded_at IS NULL
                                 AND n.reason_code IS NOT NULL THEN NULL
                            WHEN n.state = 'superseded' AND n.reason_code = 'address_changed' THEN NULL
-                           ELSE n.reason END
+                           ELSE n.reason END,
+             held_before = CASE WHEN derived.state <> 'superseded' THEN NULL
+                                WHEN n.superseded_at IS NULL AND n.state = 'held' THEN nullif(n.reason_code, 'by_person')
+                                ELSE n.held_before END
          FROM (SELECT notice_id,
                       CASE WHEN bool_or(state IN ('pending', 'sending')) THEN 'pending'
                            WHEN bool_or(state = 'held') THEN 'held'

@@ -1,11 +1,14 @@
-//! Holding and cancelling: the effect, and that a person's hold survives what happens to the permit.
+//! Holding and cancelling: the effect, and that a hold, by a person or by the brake, survives what happens to the permit.
 
 use permit_notifier::{
-    domain::notice::NoticeState,
-    store::actions::{cancel, hold, release},
+    domain::{attempt::Outcome, notice::NoticeState, permit::PermitStatus},
+    store::{
+        actions::{HeldBy, Released, cancel, give_up, hold, release, release_held},
+        changes::{self, ChangeRules},
+    },
 };
 
-use super::{Office, TODAY, day, today};
+use super::{Office, TODAY, day, moment, release::held_by_scan, today, wrong_state};
 
 #[tokio::test]
 async fn held_by_a_person_says_so_and_is_not_leased() {
@@ -95,4 +98,81 @@ async fn released_while_paused_it_ends_and_is_not_held_when_the_pause_ends() {
     assert_eq!(office.state(notice).await, "superseded paused");
     office.correct_on(TODAY, permit, |data| data.notices_paused_until = None).await;
     assert_eq!(office.state(notice).await, "pending");
+    // The same of one that the brake holds.
+    let office = Office::new().await;
+    let scan = held_by_scan(&office, 1).await;
+    let permit: uuid::Uuid = office.ask("SELECT id FROM permits").await.parse().unwrap();
+    office.run(&format!("UPDATE permits SET notices_paused_until = '{TODAY}'")).await;
+    let connection = &mut office.connect().await;
+    release_held(connection, HeldBy::Scan(scan), false, "looked", "tests", &today(), |_| {}).await.unwrap();
+    assert_eq!(office.state(office.notice(permit).await).await, "superseded paused");
+    office.correct_on(TODAY, permit, |data| data.notices_paused_until = None).await;
+    assert_eq!(office.state(office.notice(permit).await).await, "pending");
+}
+
+#[tokio::test]
+async fn what_the_brake_held_comes_back_held_whatever_was_done_to_the_permit() {
+    let office = Office::new().await;
+    let scan = held_by_scan(&office, 5).await;
+    let permits: Vec<uuid::Uuid> = {
+        let ids = office.ask("SELECT string_agg(id::text, ' ' ORDER BY permit_number) FROM permits").await;
+        ids.split(' ').map(|id| id.parse().unwrap()).collect()
+    };
+    let new = "new@example.com".parse().unwrap();
+    office.correct_on(TODAY, permits[0], |data| data.notices_paused_until = Some(day(TODAY))).await;
+    office.correct_on(TODAY, permits[0], |data| data.notices_paused_until = None).await;
+    office.correct_on(TODAY, permits[1], |data| data.status = PermitStatus::Suspended).await;
+    office.correct_on(TODAY, permits[1], |data| data.status = PermitStatus::Active).await;
+    office.correct_on(TODAY, permits[2], |data| data.expires_on = day("2028-07-01")).await;
+    office.correct_on(TODAY, permits[2], |data| data.expires_on = day(super::EXPIRES)).await;
+    let rules = ChangeRules::at(moment(TODAY), None);
+    let mut connection = office.connect().await;
+    changes::archive(&mut connection, permits[3], None, &rules).await.unwrap();
+    changes::restore(&mut connection, permits[3], None, &rules).await.unwrap();
+    office.run("UPDATE schedule_steps SET class = 'courtesy'; UPDATE notices SET class = 'courtesy'").await;
+    office.correct_on(TODAY, permits[4], |data| data.holder_email = None).await;
+    office.correct_on(TODAY, permits[4], |data| data.holder_email = Some(new)).await;
+    for permit in permits {
+        let notice = office.notice(permit).await;
+        assert_eq!(office.state(notice).await, "held claim_limit");
+        let copies = office.copies(notice).await;
+        assert!(copies.ends_with("held claim_limit") && !copies.contains("pending"), "{copies}");
+    }
+    assert_eq!(office.ask("SELECT count(*) FROM notices WHERE held_before IS NOT NULL").await, "0");
+    let done = release_held(&mut connection, HeldBy::Scan(scan), false, "looked", "tests", &today(), |_| {}).await;
+    assert_eq!(done.unwrap(), Released { released: 5, ..Released::default() }, "they are still the scan's");
+}
+
+#[tokio::test]
+async fn what_was_released_is_not_held_again_after_a_pause() {
+    let office = Office::new().await;
+    let scan = held_by_scan(&office, 1).await;
+    let permit: uuid::Uuid = office.ask("SELECT id FROM permits").await.parse().unwrap();
+    let pause = |until| move |data: &mut permit_notifier::store::permits::PermitData| data.notices_paused_until = until;
+    office.correct_on(TODAY, permit, pause(Some(day(TODAY)))).await;
+    office.correct_on(TODAY, permit, pause(None)).await;
+    let mut connection = office.connect().await;
+    release_held(&mut connection, HeldBy::Scan(scan), false, "looked", "tests", &today(), |_| {}).await.unwrap();
+    office.correct_on(TODAY, permit, pause(Some(day(TODAY)))).await;
+    office.correct_on(TODAY, permit, pause(None)).await;
+    assert_eq!(office.state(office.notice(permit).await).await, "pending");
+}
+
+#[tokio::test]
+async fn giving_up_what_failed_leaves_the_mail_to_the_corrected_address() {
+    let office = Office::new().await;
+    let notice = office.ended("1", Outcome::Rejected).await;
+    let permit = office.permit_of(notice).await;
+    office.correct_on(TODAY, permit, |data| data.holder_email = Some("new@example.com".parse().unwrap())).await;
+    let mut connection = office.connect().await;
+    let state = give_up(&mut connection, notice, "a new address was recorded", &today()).await.unwrap();
+    assert_eq!(state, NoticeState::Pending);
+    assert_eq!(office.state(notice).await, "pending");
+    assert_eq!(office.copies(notice).await, "holder-1@example.com#1 cancelled by_person, new@example.com#1 pending");
+    let why = wrong_state(give_up(&mut connection, notice, "again", &today()).await);
+    assert_eq!(why, "the notice is pending; no copy of it has failed");
+    let alone = office.ended("2", Outcome::Rejected).await;
+    assert_eq!(give_up(&mut connection, alone, "moved away", &today()).await.unwrap(), NoticeState::Cancelled);
+    let reason = format!("SELECT state || ' ' || reason FROM notices WHERE id = '{alone}'");
+    assert_eq!(office.ask(&reason).await, "cancelled moved away");
 }

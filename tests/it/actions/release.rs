@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{Office, TODAY, invalid, moment, on, today, wrong_state};
 
 /// Permits whose notices a scan held; gives the scan.
-async fn held_by_scan(office: &Office, count: usize) -> Uuid {
+pub(super) async fn held_by_scan(office: &Office, count: usize) -> Uuid {
     for number in 0..count {
         office.permit(&number.to_string()).await;
     }

@@ -78,6 +78,7 @@ pub fn row(id: u128, known: &Known, class: &str) -> Row {
         send_by: date(known.days.send_by),
         brought_forward: known.days.brought_forward,
         in_advance: known.in_advance,
+        held: false,
         state: known.state.parse().expect("a notice state"),
         superseded: known.ended.map(|reason| reason.parse().expect("a reason code")),
     }

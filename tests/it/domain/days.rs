@@ -49,6 +49,7 @@ fn row(permit: &Standing, step: &str, state: NoticeState, superseded: Option<Rea
         send_by: slot.send_by,
         brought_forward: false,
         in_advance: false,
+        held: false,
         state,
         superseded,
     }
@@ -155,6 +156,7 @@ fn a_step_written_in_advance_takes_the_place_of_what_still_waits_once_its_day_ha
     rows.push(row(&permit, "expires-7d", NoticeState::Pending, None));
     rows.push(Row {
         in_advance: true,
+        held: false,
         brought_forward: true,
         ..row(&permit, "expires-today", NoticeState::Pending, None)
     });

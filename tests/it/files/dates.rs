@@ -16,6 +16,28 @@ fn a_given_format_holds_for_all_columns_and_iso_dates_stay_dates() {
 }
 
 #[test]
+fn a_given_format_leaves_a_column_alone_in_which_nothing_is_written_so() {
+    let head = "permit_number,permit_type,holder_name,issued_on,effective_on,expires_on\n";
+    let text = format!("{head}A,T,Ann,01/02/2026,03-04-2026,25.12.2027\nB,T,Bob,05/06/2026,2026-05-06,1.2.2028\n");
+    assert!(matches!(refused(&text), FileFault::AmbiguousDates { .. }));
+    for (format, issued, effective) in [
+        ("%d/%m/%Y", ["2026-02-01", "2026-06-05"], ["2026-04-03", "2026-05-06"]),
+        ("%m/%d/%Y", ["2026-01-02", "2026-05-06"], ["2026-03-04", "2026-05-06"]),
+    ] {
+        let (reading, terms) = read(&text, &options(&[], &[], Some(format), false)).unwrap();
+        assert!(errors(&reading).is_empty(), "{format}: {reading:?}");
+        let seen = |date: fn(&permit_notifier::files::TermRow) -> Option<chrono::NaiveDate>| {
+            terms.iter().map(|term| date(term).unwrap().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(seen(|term| term.issued_on), issued);
+        // Of what could be either the one that has day and month in the order that was named.
+        assert_eq!(seen(|term| term.effective_on), effective);
+        assert_eq!(seen(|term| Some(term.expires_on)), ["2027-12-25", "2028-02-01"]);
+        assert!(reading.guessed.date_format.contains("expires_on %d.%m.%Y"), "{}", reading.guessed.date_format);
+    }
+}
+
+#[test]
 fn one_value_that_fits_one_format_only_decides_its_whole_column() {
     for (dates, format, first) in [
         (&["12/01/2026", "31/12/2026"][..], "%d/%m/%Y", "2026-01-12"),

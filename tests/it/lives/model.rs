@@ -112,6 +112,7 @@ impl ModelPermit {
             send_by: timing.send_by,
             brought_forward: timing.brought_forward,
             in_advance: false,
+            held: false,
             state,
             superseded,
         });

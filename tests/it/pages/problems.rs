@@ -99,7 +99,8 @@ async fn what_failed_goes_again_or_is_given_up_many_at_once() {
     refused.shows(&["Tick at most 200 notices at once; nothing was done."]);
 
     // One of two does not allow it any more: the other is done, and the page names the one.
-    let api_cancelled = api.post(&format!("/notices/{}/cancel", ids[0]), &serde_json::json!({ "reason": "no" })).await;
+    let body = serde_json::json!({ "reason": "no", "failed_only": false });
+    let api_cancelled = api.post(&format!("/notices/{}/cancel", ids[0]), &body).await;
     assert_eq!(api_cancelled.status, 200);
     let fields = [("action", "cancel"), ("notice", &ids[0]), ("notice", &ids[2]), ("reason", "left town"), back];
     let partly = clerk.post("/problems/actions", &fields).await;
@@ -109,6 +110,34 @@ async fn what_failed_goes_again_or_is_given_up_many_at_once() {
     let lines = log(&api).await;
     assert_eq!(lines.len(), 4, "{lines:?}");
     assert_eq!(lines[3], "user:clerk@office.example cancelled F-3 expires-7d failed cancelled");
+    api.close().await;
+}
+
+#[tokio::test]
+async fn giving_up_an_address_leaves_the_mail_to_the_one_that_was_recorded_since() {
+    let api = TestApi::open().await;
+    let clerk = api.signed_in(Role::Clerk).await;
+    let (permit, notice) = pending(&api, "F-1").await;
+    api.office.transport(permit, "rejected").await;
+    let path = format!("/permits/{permit}");
+    let etag = api.get(&path).await.etag().to_owned();
+    let corrected = api.patch(&path, &etag, &serde_json::json!({ "holder_email": "new@example.org" })).await;
+    assert_eq!(corrected.status, 200, "{corrected:?}");
+    clerk.get(&format!("/notices/{notice}")).await.shows(&["Give up what failed", "Cancel all of it"]);
+    let page = clerk.get("/problems?kind=failed").await;
+    page.shows(&["<input type=\"hidden\" name=\"failed_only\" value=\"yes\">"]);
+    let id = notice.to_string();
+    let fields = [
+        ("action", "cancel"),
+        ("failed_only", "yes"),
+        ("notice", &id),
+        ("reason", "a new address"),
+        ("back", "/problems?kind=failed"),
+    ];
+    assert_eq!(clerk.post("/problems/actions", &fields).await.status, 303);
+    let copies = "SELECT recipient || ' ' || state FROM deliveries ORDER BY id";
+    assert_eq!(api.office.text(copies).await[1], "new@example.org pending");
+    assert!(log(&api).await.last().unwrap().contains("given-up F-1 expires-7d"), "{:?}", log(&api).await);
     api.close().await;
 }
 

@@ -48,7 +48,7 @@ async fn foreseen(visitor: &Visitor, day: NaiveDate) -> (Sendings, usize) {
 async fn claimed(api: &TestApi) -> Sendings {
     let report = dry_run(&api.office.rules, by_hand(None)).await.expect("a preview");
     let items = report.items.expect("its items").into_iter();
-    let going = items.filter(|item| matches!(item.would, Would::Claim | Would::Revive));
+    let going = items.filter(|item| matches!(item.would, Would::Claim | Would::Revive) && !item.comes_back_held);
     going.map(|item| (item.permit_number, item.notice_type)).collect()
 }
 
@@ -98,6 +98,19 @@ async fn office(window: Option<&'static str>) -> TestApi {
     office.archive(archived).await;
     special("suppressed", 15, |_, p| p.holder_email = Some("su@example.org".parse().unwrap())).await;
     office.suppress("su@example.org", "courtesy").await;
+    // What is pending is taken back by a pause; and what was held comes back held.
+    for (number, days, until) in
+        [("taken back", 13, 5), ("taken back for long", 13, 40), ("held and taken back", 13, 5)]
+    {
+        let permit = special(number, days, |_, _| {}).await;
+        if number.starts_with("held") {
+            let notice = office.notice(permit, "expires-14d").await.id;
+            let reason = serde_json::json!({ "reason": "wait" });
+            assert_eq!(api.post(&format!("/notices/{notice}/hold"), &reason).await.status, 200);
+        }
+        office.pause(permit, Some(office.in_days(until - 1))).await;
+        assert_eq!(office.notice(permit, "expires-14d").await.said(), "expires-14d superseded (paused)");
+    }
     // What was due is sent, but of some it was never found.
     send_all(&api).await;
     special("late", 33, |_, _| {}).await;
@@ -137,6 +150,7 @@ async fn the_forecast_comes_true(window: Option<&'static str>) {
         forecast.push(foreseen(&clerk, api.office.in_days(ahead)).await);
     }
     assert!(forecast.iter().map(|(listed, _)| listed.len()).sum::<usize>() > 60, "{forecast:?}");
+    let mut came_back = false;
     let mut waiting: Sendings = [("F-23".to_owned(), "expires-14d".to_owned())].into();
     for (ahead, (listed, count)) in forecast.into_iter().enumerate() {
         let day = api.office.today();
@@ -144,10 +158,12 @@ async fn the_forecast_comes_true(window: Option<&'static str>) {
         let (recorded, new): (Sendings, Sendings) = listed.into_iter().partition(|sending| waiting.contains(sending));
         waiting.retain(|sending| !recorded.contains(sending));
         assert_eq!(new, claimed(&api).await, "{day}, {ahead} days ahead");
+        came_back |= new.contains(&("taken back".to_owned(), "expires-14d".to_owned()));
         api.office.scan().await;
         send_all(&api).await;
         api.office.days_pass(1);
     }
+    assert!(came_back, "what a pause took back is foreseen for its end");
     assert!(waiting.is_empty(), "what was released in advance waits for its day: {waiting:?}");
     api.close().await;
 }

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::super::fields::{self, Fault, Fields, date, line, parsed};
+use super::super::fields::{self, Fault, Fields, boolean, date, line, parsed};
 use super::super::problem::Problem;
 use super::super::shapes::words;
 use crate::domain::attempt::Resolution;
 use crate::domain::words;
 use crate::store::actions::{
-    ActionRules, Posting, Resolving, cancel, hold, posted, release, resolve, retry, send_copy,
+    ActionRules, Posting, Resolving, cancel, give_up, hold, posted, release, resolve, retry, send_copy,
 };
 use crate::store::lists::notices::name_notice;
 use crate::store::office_log::{Deed, Subject, record};
@@ -41,7 +41,7 @@ words! {
 #[derive(Debug, Clone)]
 pub enum Action {
     Retry,
-    Cancel { reason: String },
+    Cancel { reason: String, failed_only: bool },
     Hold { reason: String },
     Release { reason: Option<String> },
     Resolve { delivery: Option<Uuid>, outcome: Resolution, reason: String },
@@ -63,7 +63,10 @@ impl Action {
         let reason = line(REASON_MAX);
         Some(match verb {
             Verb::Retry => Self::Retry,
-            Verb::Cancel => Self::Cancel { reason: fields.required("reason", reason)? },
+            Verb::Cancel => {
+                let failed_only = fields.optional("failed_only", boolean).unwrap_or_default();
+                Self::Cancel { reason: fields.required("reason", reason)?, failed_only }
+            }
             Verb::Hold => Self::Hold { reason: fields.required("reason", reason)? },
             Verb::Release => Self::Release { reason: fields.optional("reason", reason) },
             Verb::Resolve => {
@@ -95,7 +98,7 @@ impl Action {
         let reason = "-".to_owned();
         match verb {
             Verb::Retry => Self::Retry,
-            Verb::Cancel => Self::Cancel { reason },
+            Verb::Cancel => Self::Cancel { reason, failed_only: false },
             Verb::Hold => Self::Hold { reason },
             Verb::Release => Self::Release { reason: None },
             Verb::Resolve => Self::Resolve { delivery: None, outcome: Resolution::Delivered, reason },
@@ -114,7 +117,8 @@ impl Action {
     ) -> StoreResult<()> {
         match self {
             Self::Retry => retry(connection, notice, rules).await.map(drop),
-            Self::Cancel { reason } => cancel(connection, notice, reason, rules).await.map(drop),
+            Self::Cancel { reason, failed_only: false } => cancel(connection, notice, reason, rules).await.map(drop),
+            Self::Cancel { reason, failed_only: true } => give_up(connection, notice, reason, rules).await.map(drop),
             Self::Hold { reason } => hold(connection, notice, reason, rules).await.map(drop),
             Self::Release { reason } => release(connection, notice, reason.as_deref(), rules).await.map(drop),
             Self::Resolve { delivery, outcome, reason } => {
@@ -137,7 +141,8 @@ impl Action {
     fn deed(&self) -> &'static str {
         match self {
             Self::Retry => "retried",
-            Self::Cancel { .. } => "cancelled",
+            Self::Cancel { failed_only: false, .. } => "cancelled",
+            Self::Cancel { failed_only: true, .. } => "given-up",
             Self::Hold { .. } => "held",
             Self::Release { .. } => "released",
             Self::Resolve { .. } => "resolved",
@@ -150,7 +155,7 @@ impl Action {
     fn said(&self) -> Value {
         match self {
             Self::Retry => json!({}),
-            Self::Cancel { reason } | Self::Hold { reason } => json!({ "reason": reason }),
+            Self::Cancel { reason, .. } | Self::Hold { reason } => json!({ "reason": reason }),
             Self::Release { reason } => json!({ "reason": reason }),
             Self::Resolve { delivery, outcome, reason } => {
                 json!({ "delivery": delivery, "outcome": outcome, "reason": reason })
@@ -190,7 +195,19 @@ impl Action {
     }
 }
 
-/// Body of `cancel` and `hold`.
+/// Body of `cancel`.
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "it only describes the body")]
+#[schema(example = json!({ "reason": "The holder called." }))]
+pub struct CancelBody {
+    /// Kept with the notice.
+    #[schema(min_length = 1, max_length = 1000, example = "The holder called.")]
+    reason: String,
+    /// Whether only the deliveries that failed are cancelled, and those that are pending or held stay; false unless given.
+    failed_only: Option<bool>,
+}
+
+/// Body of `hold`.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it only describes the body")]
 #[schema(example = json!({ "reason": "The holder called." }))]

@@ -29,7 +29,7 @@ use crate::store::actions::ActionRules;
 use crate::store::lists::notices::{NoticeFilter, list_notices, read_notice};
 use crate::store::unit;
 pub(super) use action::Nothing;
-use action::{Action, CopiesBody, MayHaveReason, PostedBody, ResolveBody, Verb, WithReason};
+use action::{Action, CancelBody, CopiesBody, MayHaveReason, PostedBody, ResolveBody, Verb, WithReason};
 pub(super) use view::NoticeView;
 
 const TAG: &str = "notices";
@@ -171,7 +171,7 @@ action!(
 );
 action!(
     /// A pending, held or failed notice is not sent.
-    cancel, "/notices/{id}/cancel", Cancel, Json, WithReason
+    cancel, "/notices/{id}/cancel", Cancel, Json, CancelBody
 );
 action!(
     /// A pending notice is kept back until it is released or cancelled.

@@ -71,7 +71,8 @@ struct Filters {
     expires_from: Option<chrono::NaiveDate>,
     /// Last last-valid day.
     expires_to: Option<chrono::NaiveDate>,
-    /// Changed at or after this instant.
+    /// Changed at or after this instant. A change is seen a moment after the instant that it bears, and what a large
+    /// import changed up to minutes after: ask again from some minutes before the last time, and compare `version`.
     updated_since: Option<chrono::DateTime<chrono::Utc>>,
     /// true: archived ones only; false: others only.
     archived: Option<bool>,

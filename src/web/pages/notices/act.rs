@@ -34,7 +34,11 @@ fn body_of(verb: Verb, form: &Form) -> Value {
         Verb::Posted => &["delivery_id", "posted_on", "tracking"],
     };
     let given = FIELDS.into_iter().filter(|name| takes.contains(name) && !form.text(name).is_empty());
-    Value::Object(given.map(|name| (name.to_owned(), Value::from(form.text(name)))).collect::<Map<_, _>>())
+    let mut body: Map<_, _> = given.map(|name| (name.to_owned(), Value::from(form.text(name)))).collect();
+    if verb == Verb::Cancel && form.get("failed_only").is_some() {
+        body.insert("failed_only".to_owned(), true.into());
+    }
+    Value::Object(body)
 }
 
 /// Does it as the API does, which writes down who did it.

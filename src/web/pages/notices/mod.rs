@@ -138,6 +138,8 @@ struct May {
     act: bool,
     retry: bool,
     cancel: bool,
+    /// What failed can be given up while another copy goes on.
+    give_up: bool,
     hold: bool,
     release: bool,
     preview: bool,
@@ -234,6 +236,7 @@ impl May {
             act: user.may(Role::Clerk),
             retry: any(&["failed", "bounced", "suppressed"]),
             cancel: !waits && any(&["pending", "held", "failed"]),
+            give_up: any(&["failed"]) && any(&["pending", "held"]),
             hold: !waits && any(&["pending"]),
             release: any(&["held"]),
             preview: copies.iter().any(|copy| !copy.is_letter),

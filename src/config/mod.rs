@@ -22,7 +22,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use lettre::message::Mailbox;
 use secrecy::SecretString;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 use url::Url;
 
 use crate::domain::{fingerprint::fingerprint, recipient::EmailAddress, window::SendWindow};
@@ -287,9 +287,12 @@ fn parse_log_format(text: &str) -> Option<LogFormat> {
     }
 }
 
+/// A single word is a level: `warning` would else be taken for the name of a part of the program, and silence all others.
 fn parse_log_filter(text: &str) -> Option<String> {
+    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
+    let fits = |word: &str| is_level(word) || word.contains(['=', '[', ':']);
     EnvFilter::builder().parse(text).ok()?;
-    Some(text.to_owned())
+    text.split(',').map(str::trim).all(fits).then(|| text.to_owned())
 }
 
 /// `.invalid` can never be delivered to, so a forgotten `MAIL_FROM` harms nobody.

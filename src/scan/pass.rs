@@ -34,7 +34,7 @@ use crate::{
         scan_lock::ScanLock,
         scans::{self, NewScan, ScanOutcome},
     },
-    telemetry::metrics,
+    telemetry::{mask_addresses, metrics},
 };
 
 /// Permits judged and written in one transaction.
@@ -180,6 +180,8 @@ async fn complete(rules: &ScanRules, scan: &NewScan, counts: Counts, connection:
 /// next one to take the lock marks the row.
 async fn record_failure(rules: &ScanRules, scan: &NewScan, error: &str) {
     let scheduled_for = scan.scheduled_for.map(|at| at.to_rfc3339());
+    // What the database says may repeat a row.
+    let error = &mask_addresses(error);
     tracing::error!(scheduled_for, lock = "acquired", outcome = "failed", "scan failed: {error}");
     metrics::scan_ended(ScanOutcome::Failed.as_str());
     let written = async {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sqlx::{
-    ConnectOptions, Connection, Executor, PgConnection, PgPool,
+    ConnectOptions, Connection, Executor, PgConnection, PgPool, Row,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -165,7 +165,8 @@ pub fn within<T>(
 /// A pool of `size` connections for short transactions; connects when first used.
 ///
 /// A cancelled `begin()` leaves a transaction open on its connection, and the next user's acknowledged writes
-/// would vanish with it; so what comes back is rolled back and unlocked.
+/// would vanish with it; so what comes back is rolled back and unlocked. One that began while the database took no
+/// writing would go on so for as long as it lasts: it is closed.
 pub fn pool(url: &str, size: u32) -> Result<PgPool, sqlx::Error> {
     let options = Purpose::Work.options(url)?;
     Ok(PgPoolOptions::new()
@@ -173,16 +174,20 @@ pub fn pool(url: &str, size: u32) -> Result<PgPool, sqlx::Error> {
         .acquire_timeout(Duration::from_secs(5))
         .after_release(|connection, _| {
             Box::pin(async move {
-                // BEGIN first: a ROLLBACK outside a transaction is a warning in the server's log, each time.
-                let clean = connection.execute("BEGIN; ROLLBACK; SELECT pg_advisory_unlock_all()");
                 // One that says nothing any more is closed.
-                match tokio::time::timeout(RELEASE_LIMIT, clean).await {
-                    Ok(cleaned) => cleaned.map(|_| true),
-                    Err(_) => Ok(false),
-                }
+                tokio::time::timeout(RELEASE_LIMIT, clean(connection)).await.unwrap_or(Ok(false))
             })
         })
         .connect_lazy_with(options))
+}
+
+/// Takes back what is open on a connection; whether it may write.
+async fn clean(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    // BEGIN first: a ROLLBACK outside a transaction is a warning in the server's log, each time.
+    let row = connection
+        .fetch_one("BEGIN; ROLLBACK; SELECT pg_advisory_unlock_all(), current_setting('default_transaction_read_only')")
+        .await?;
+    Ok(row.try_get::<&str, _>(1)? == "off")
 }
 
 /// How long a connection that was just good is taken for good.
@@ -234,9 +239,10 @@ pub fn is_transient(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::WorkerCrashed | sqlx::Error::Protocol(_) => true,
         sqlx::Error::Database(error) => error.code().is_some_and(|code| {
-            // Connection trouble, out of resources, operator intervention; serialization and deadlock; lock timeout.
+            // Connection trouble, out of resources, operator intervention; serialization and deadlock; lock timeout; a
+            // session that may not write.
             ["08", "53", "57"].iter().any(|class| code.starts_with(class))
-                || matches!(code.as_ref(), "40001" | "40P01" | "55P03" | "25P02" | "25P03")
+                || matches!(code.as_ref(), "40001" | "40P01" | "55P03" | "25P02" | "25P03" | "25006")
         }),
         _ => false,
     }

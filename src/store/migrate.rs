@@ -147,6 +147,19 @@ pub async fn is_up_to_date(connection: &mut PgConnection) -> Result<bool, sqlx::
     Ok(applied && outdated(connection).await?.is_none())
 }
 
+/// A migration that was applied with another text than this program has, which then refuses to start. `true` from
+/// [`is_up_to_date`] says nothing of it.
+pub async fn altered(connection: &mut PgConnection) -> Result<Option<i64>, sqlx::Error> {
+    // Not a checked query, as above.
+    let applied: Vec<(i64, Vec<u8>)> =
+        sqlx::query_as("SELECT version, checksum FROM _sqlx_migrations ORDER BY version").fetch_all(connection).await?;
+    let ours = embedded();
+    let differs = |(version, checksum): &(i64, Vec<u8>)| {
+        ours.iter().any(|own| own.version == *version && *own.checksum != **checksum)
+    };
+    Ok(applied.iter().find(|one| differs(one)).map(|(version, _)| *version))
+}
+
 /// The embedded migrations in order, as (version, SQL); for tests that replay sample data through each.
 pub fn migrations() -> Vec<(i64, String)> {
     embedded().iter().map(|migration| (migration.version, migration.sql.as_str().to_owned())).collect()

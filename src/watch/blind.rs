@@ -35,6 +35,8 @@ pub(super) struct Blind {
     seen_at: Option<DateTime<Utc>>,
     /// The expected time that was told last.
     told: Option<DateTime<Utc>>,
+    /// What was told and is not over.
+    standing: Vec<Alarm>,
 }
 
 impl Blind {
@@ -44,7 +46,17 @@ impl Blind {
         rules.clock.business(Utc::now())
     }
 
-    /// It looked, or begins to.
+    /// It looked: what it told while it could not is over. Whether the scan ran is told by itself.
+    pub(super) async fn sees_again(&mut self, rules: &WatchRules) {
+        self.sees(rules);
+        for alarm in std::mem::take(&mut self.standing) {
+            tracing::info!(alarm = alarm.kind.as_str(), "alarm over: the database can be used again");
+            let over = Alarm { cleared_at: Some(Self::now(rules)), ..alarm };
+            call(rules, over, AlarmEvent::Cleared).await;
+        }
+    }
+
+    /// It begins to look.
     pub(super) fn sees(&mut self, rules: &WatchRules) {
         self.seen_at = Some(Self::now(rules));
     }
@@ -61,14 +73,22 @@ impl Blind {
         let alarm = unseen(expected, since, now, why);
         tracing::error!(alarm = alarm.kind.as_str(), "alarm: {}: {}", alarm.kind.title(), alarm.detail);
         rules.heartbeat.beat(Beat::Failed, alarm.id).await;
-        if let Some(DirectCall { caller, url, pages }) = &rules.webhook {
-            let key = format!("unseen-{}", alarm.subject);
-            let message = AlarmMessage { id: 0, alarm, event: AlarmEvent::Raised, surface: AlarmSurface::Webhook };
-            let body = words::webhook(&message, rules.zone, pages);
-            if let Err(error) = caller.post(url, &key, &body).await {
-                tracing::warn!("ALERT_WEBHOOK_URL did not hear that the database is away: {error}");
-            }
-        }
+        call(rules, alarm.clone(), AlarmEvent::Raised).await;
+        self.standing.push(alarm);
+    }
+}
+
+/// Calls the webhook past the outbox.
+async fn call(rules: &WatchRules, alarm: Alarm, event: AlarmEvent) {
+    let Some(DirectCall { caller, url, pages }) = &rules.webhook else { return };
+    let key = match event {
+        AlarmEvent::Raised => format!("unseen-{}", alarm.subject),
+        AlarmEvent::Cleared => format!("unseen-{}-over", alarm.subject),
+    };
+    let message = AlarmMessage { id: 0, alarm, event, surface: AlarmSurface::Webhook };
+    let body = words::webhook(&message, rules.zone, pages);
+    if let Err(error) = caller.post(url, &key, &body).await {
+        tracing::warn!("ALERT_WEBHOOK_URL did not hear about the database: {error}");
     }
 }
 

@@ -42,8 +42,8 @@ use crate::{
             Alarm, Condition, Raising, clear_alarms, list_standing, raise_alarms, tell_of_standing, try_lock_alarms,
         },
         clock::database_now,
-        connect::{Purpose, connect, in_time},
-        scans::keep_scan_schedule,
+        connect::{Purpose, connect, in_time, within},
+        scans::{keep_scan_schedule, missing_run},
         unit,
         watched::HeldLimits,
     },
@@ -54,6 +54,9 @@ const PERIOD: Duration = Duration::from_secs(10);
 
 /// Questions may go without an answer for so long: a migration may be in their way.
 const OBSTRUCTED_FOR: Duration = Duration::from_mins(1);
+
+/// Longest time for telling of it outside: two pings, each with its tries.
+const TELLING: Duration = Duration::from_secs(45);
 
 /// How long sessions of the database may keep a transaction open.
 pub const HELD_LIMITS: HeldLimits = HeldLimits { any: Duration::from_mins(5), bulk: Duration::from_mins(30) };
@@ -122,7 +125,11 @@ impl Watch {
             let looked = stop.run_until_cancelled(self.look_on(&mut connection)).await;
             match looked {
                 None => return,
-                Some(Ok(())) => self.blind.sees(&self.rules),
+                Some(Ok(())) => {
+                    if stop.run_until_cancelled(self.blind.sees_again(&self.rules)).await.is_none() {
+                        return;
+                    }
+                }
                 Some(Err(error)) => {
                     tracing::warn!("the watch could not look: {error}");
                     connection = None;
@@ -146,7 +153,21 @@ impl Watch {
         };
         let raised = in_time(self.look(connection)).await?;
         for alarm in raised.iter().filter(|alarm| alarm.kind == AlarmKind::MissingRun) {
-            self.rules.heartbeat.beat(Beat::Failed, alarm.id).await;
+            within(TELLING, self.tell_of_missing(connection, alarm.id)).await?;
+        }
+        Ok(())
+    }
+
+    /// Who listens outside hears that a scan did not run. One that makes up for it may end at the same time: then the
+    /// last that is heard must be that all is well.
+    async fn tell_of_missing(&self, connection: &mut PgConnection, id: Uuid) -> Result<()> {
+        for beat in [Beat::Failed, Beat::Completed] {
+            let now = self.rules.moment(connection).await?.now;
+            let is_missing = missing_run(connection, &self.rules.schedule, self.rules.grace, now).await?.is_some();
+            if is_missing != (beat == Beat::Failed) {
+                return Ok(());
+            }
+            self.rules.heartbeat.beat(beat, id).await;
         }
         Ok(())
     }

@@ -108,6 +108,7 @@ fn every_refused_value_is_named_with_what_is_allowed() {
         ("CLOCK", "yesterday", "RFC 3339"),
         ("LOG_FORMAT", "xml", "`pretty` or `json`"),
         ("RUST_LOG", "info,sqlx=loud", "`info,sqlx=warn`"),
+        ("RUST_LOG", "warning", "a level (error, warn, info, debug, trace, off)"),
         ("SMTP_URL", "mail.example.org", "`smtp://user:password@mail.example.org:587`"),
         ("SMTP_URL", "smtp://mail.example.org/inbox", "no path"),
         ("SMTP_URL", "smtp://ann@mail.example.org", "a user and a password"),

@@ -13,7 +13,7 @@ use crate::{
         connect::{Purpose, connect, said},
         facts::{ServerFacts, server_facts},
         memory::{compare_marks, difference, present_marks},
-        migrate::{is_up_to_date, outdated},
+        migrate::{altered, is_up_to_date, outdated},
     },
 };
 
@@ -124,7 +124,14 @@ async fn check_migrations(connection: &mut PgConnection) -> Check {
         return fault(NAME, newer.to_string(), "install that version or a newer one");
     }
     match is_up_to_date(connection).await {
-        Ok(true) => ok(NAME, "the database is up to date"),
+        Ok(true) => match altered(connection).await {
+            Ok(None) => ok(NAME, "the database is up to date"),
+            Ok(Some(version)) => {
+                let found = format!("migration {version} was applied with another text than this program has");
+                fault(NAME, found, "install the release that the database is of, or restore a backup of before")
+            }
+            Err(error) => fault(NAME, said(&error), "look at the database's log"),
+        },
         Ok(false) => warning(NAME, "the database is not up to date", "run permit-notifier migrate"),
         Err(error) => fault(NAME, said(&error), "look at the database's log"),
     }

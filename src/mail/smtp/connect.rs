@@ -211,7 +211,9 @@ impl Opening<'_> {
     }
 
     async fn sign_in(&mut self, credentials: &SmtpCredentials, offers: Offers) -> Result<(), Ended> {
-        if self.tls.is_none() && self.server.url.tls != SmtpTls::Never {
+        // Opportunistic with a password is only what goes no further than this machine.
+        let may_be_plain = matches!(self.server.url.tls, SmtpTls::Never | SmtpTls::Opportunistic);
+        if self.tls.is_none() && !may_be_plain {
             let detail = "without TLS the password would go in clear; ?tls=none allows that";
             return Err(self.fail(Phase::Auth, PASSWORD_NEEDS_TLS, detail));
         }

@@ -2,7 +2,7 @@
 //! it: the mail to its permits is foreseen before they are written and after, and compared.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     hash::{DefaultHasher, Hash, Hasher},
 };
 
@@ -15,7 +15,7 @@ use crate::{
     domain::{outlook::outlook, schedule::Schedule},
     store::{
         Result,
-        cases::{Hold, load_cases, load_suppressed},
+        cases::{Case, Hold, load_cases, load_suppressed},
         permit_types::load_schedules,
     },
 };
@@ -68,6 +68,7 @@ pub(super) async fn messages(connection: &mut PgConnection, job: &Job<'_>) -> Re
     for batch in permits.chunks(BATCH) {
         let cases = load_cases(connection, batch, Hold::Look).await?;
         let suppressed = load_suppressed(connection, &cases).await?;
+        let reached = reached(connection, &cases).await?;
         for case in &cases {
             let schedule = schedules.get(&case.permit_type).unwrap_or(&nothing);
             for prospect in outlook(&case.standing, schedule, &case.rows, today, window) {
@@ -75,13 +76,27 @@ pub(super) async fn messages(connection: &mut PgConnection, job: &Job<'_>) -> Re
                 let day = window.map_or(day, |window| window.next_window_day_on_or_after(day));
                 let step = schedule.steps().iter().find(|step| step.notice_type == prospect.notice_type);
                 let Some(step) = step.filter(|_| day <= last) else { continue };
+                let row = prospect.row.map(|row| case.rows[row].id);
                 let mailed = case.recipients.iter().filter(|one| !suppressed.forbids(step.class, &one.address));
+                let keys = mailed.map(|one| one.address.key());
+                let keys = keys.filter(|key| row.is_none_or(|row| !reached.contains(&(row, key.clone()))));
                 let notice = (case.permit_id, case.standing.expires_on, &step.notice_type);
-                messages.extend(mailed.map(|one| (hash(&(notice, one.address.key())), day)));
+                messages.extend(keys.map(|key| (hash(&(notice, key)), day)));
             }
         }
     }
     Ok(messages)
+}
+
+/// Who has a copy of a notice that is open still, or may have, or cannot be reached: nothing more goes there.
+async fn reached(connection: &mut PgConnection, cases: &[Case]) -> Result<HashSet<(Uuid, String)>> {
+    let notices: Vec<Uuid> = cases.iter().flat_map(|case| case.rows.iter().map(|row| row.id)).collect();
+    let rows = sqlx::query!(
+        "SELECT notice_id, recipient_key FROM deliveries
+         WHERE notice_id = ANY ($1) AND state NOT IN ('pending', 'held', 'superseded')",
+        &notices,
+    );
+    Ok(rows.fetch_all(connection).await?.into_iter().map(|row| (row.notice_id, row.recipient_key)).collect())
 }
 
 fn hash(what: &impl Hash) -> u64 {

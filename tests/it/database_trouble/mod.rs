@@ -5,6 +5,7 @@
 mod cuts;
 mod dropped;
 mod killed;
+mod read_only;
 mod restarts;
 mod silent;
 mod snapshot;

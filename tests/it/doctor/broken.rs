@@ -79,6 +79,10 @@ async fn a_database_that_may_lose_what_it_said_is_a_fault() {
     let (checks, _) = lines(&desk);
     says(&checks, "memory", "fault", "the oid of the table of notices was", "permit-notifier resume --reason");
 
+    run(&url, "UPDATE _sqlx_migrations SET checksum = '\\x00' WHERE version = 20261129100000").await;
+    let (checks, _) = lines(&desk);
+    says(&checks, "migrations", "fault", "20261129100000 was applied with another text", "install the release");
+
     run(&url, "UPDATE installation SET min_binary = '99.0.0'").await;
     let (checks, _) = lines(&desk);
     says(&checks, "migrations", "fault", "needs version 99.0.0", "install that version");

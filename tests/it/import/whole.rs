@@ -107,6 +107,20 @@ async fn mail_that_comes_anyway_is_not_because_of_the_file() {
     assert_eq!(would(&lines).await, (0, 0, 0), "nothing");
     assert_eq!(would(&["1,Food,Ann,new@example.org,2026-06-15"]).await, (1, 5, 5), "the same to another address");
     assert_eq!(would(&["1,Food,Ann,,2026-06-15"]).await, (1, 0, 5), "to nobody");
+    let sent =
+        "INSERT INTO attempts (id, delivery_id, number, notice_key, boot_id, transport, outcome, phase, smtp_code,
+                                      payload_sha256, started_at, finished_at)
+                SELECT gen_random_uuid(), d.id, 1, n.notice_key, gen_random_uuid(), 'smtp', 'accepted', 'dot', 250,
+                       sha256('mail'), now(), now()
+                FROM deliveries d JOIN notices n ON n.id = d.notice_id
+                WHERE d.state = 'pending' AND d.recipient = 'ann@example.org';
+                UPDATE deliveries SET state = 'sent' WHERE state = 'pending' AND recipient = 'ann@example.org';
+                UPDATE notices n SET state = 'sent' FROM deliveries d WHERE d.notice_id = n.id AND d.state = 'sent'";
+    sqlx::raw_sql(sent).execute(&mut desk.connect().await).await.unwrap();
+    let header = &format!("{HEADER},contact_email");
+    let agent = &["1,Food,Ann,ann@example.org,2026-06-15,agent@example.org"];
+    let dry = desk.import(header, agent, &ImportRules { dry_run: true, ..rules() }).await;
+    assert_eq!(dry.would_mail.unwrap().messages, 5, "to the agent alone, today too");
     // Two weeks later: six steps instead of the five that are left of the old date.
     assert_eq!(would(&["2,Food,Bob,bob@example.org,2026-06-29"]).await, (1, 6, 5));
 }

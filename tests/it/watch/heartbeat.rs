@@ -101,3 +101,25 @@ async fn a_scan_that_did_not_run_is_a_failure_for_whoever_listens() {
     assert_eq!(listener.paths(), ["/fail"]);
     office.close().await;
 }
+
+#[tokio::test]
+async fn a_scan_that_makes_up_for_it_while_its_absence_is_told_has_the_last_word() {
+    let (office, listener) = (TestOffice::new().await, Listener::open().await);
+    let rules = WatchRules { heartbeat: heartbeat(&listener.url), ..rules(&office) };
+    let mut watcher = Watcher::new(rules.clone()).await;
+    watcher.look().await;
+    office.now_is("2027-03-11T13:00:00Z");
+    // Not heard at first, it is said again a little later.
+    listener.answers(500);
+    let stop = CancellationToken::new();
+    #[expect(clippy::disallowed_methods, reason = "ends with the test")]
+    let running = tokio::spawn(watcher.watch.run(stop.clone()));
+    until("somebody outside hears of it", async || !listener.calls().is_empty()).await;
+    office.scan().await;
+    listener.answers(200);
+    until("the last word", async || listener.paths().last().is_some_and(|path| path == "/")).await;
+    stop.cancel();
+    running.await.unwrap();
+    assert_eq!(listener.paths(), ["/fail", "/fail", "/"]);
+    office.close().await;
+}

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{Watcher, heartbeat, outbox, rules};
-use crate::support::{listener::Listener, office::TestOffice};
+use crate::support::{listener::Listener, office::TestOffice, postbox::until_within};
 
 const STANDING: &str = "SELECT kind || ' ' || subject FROM alarms WHERE cleared_at IS NULL ORDER BY kind, subject";
 
@@ -221,5 +221,42 @@ async fn without_a_database_each_process_tells_by_itself_when_a_scan_was_expecte
     assert_eq!((&told["alarm"], &told["event"]), (&"missing_run".into(), &"raised".into()), "{told}");
     assert!(told["detail"].as_str().unwrap().contains("the database could not be used"), "{told}");
     assert_eq!(calls[1].headers["idempotency-key"], format!("unseen-{}", told["subject"].as_str().unwrap()).as_str());
+    office.close().await;
+}
+
+/// Whether new sessions may begin in the office's database; those that are there go on.
+async fn sessions_may_begin(office: &TestOffice, may: bool) {
+    let name = office.text("SELECT current_database()::text").await.remove(0);
+    let options: sqlx::postgres::PgConnectOptions = office.url.parse().unwrap();
+    let mut elsewhere = sqlx::PgConnection::connect_with(&options.database("postgres")).await.unwrap();
+    let statement = format!("ALTER DATABASE \"{name}\" ALLOW_CONNECTIONS {may}");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut elsewhere).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_process_told_while_it_could_not_look_is_over_when_it_can() {
+    let office = TestOffice::new().await;
+    let listener = Listener::open().await;
+    let url = CallUrl::parse(&format!("{}/hook", listener.url)).unwrap();
+    let pages = "https://permits.example.org/".parse().unwrap();
+    let rules = WatchRules { webhook: Some(DirectCall { caller: Caller::new(), url, pages }), ..rules(&office) };
+    sessions_may_begin(&office, false).await;
+    let stop = CancellationToken::new();
+    let mut watch = JoinSet::new();
+    watch.spawn(Watch::new(rules, Uuid::now_v7(), Vec::new()).run(stop.clone()));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    office.clock.advance(TimeDelta::days(1));
+    // It looks every ten seconds.
+    until_within(Duration::from_secs(40), "it is told", async || listener.calls().len() == 1).await;
+    sessions_may_begin(&office, true).await;
+    until_within(Duration::from_secs(40), "it is over", async || listener.calls().len() == 2).await;
+    stop.cancel();
+    watch.join_all().await;
+    let [begun, over] = &listener.calls()[..] else { panic!("{:?}", listener.paths()) };
+    let (begun_as, over_as) = (begun.json(), over.json());
+    assert_eq!((&begun_as["event"], &over_as["event"]), (&"raised".into(), &"cleared".into()), "{over_as}");
+    assert_eq!((&begun_as["alarm"], &begun_as["id"]), (&over_as["alarm"], &over_as["id"]), "{over_as}");
+    let key = |call: &crate::support::listener::Call| call.headers["idempotency-key"].to_str().unwrap().to_owned();
+    assert_eq!(key(over), format!("{}-over", key(begun)));
     office.close().await;
 }

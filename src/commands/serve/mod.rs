@@ -1,29 +1,29 @@
 //! `serve`: the service, until it is told to stop.
 
+mod health;
+
 use std::{collections::BTreeSet, convert::Infallible, net::SocketAddr, process::ExitCode, str::FromStr, sync::Arc};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use futures_util::future::BoxFuture;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{net::TcpListener, sync::Notify};
 use tokio_util::sync::CancellationToken;
+
+use health::ServiceHealth;
 
 use crate::{
     app::{App, Database, people},
     config::{Config, listening_url},
     dispatch::{Dispatcher, Membership},
-    domain::{
-        alarm::{AlarmKind, AlarmSurface},
-        words,
-    },
+    domain::{alarm::AlarmSurface, words},
     purge::{self, PurgeRules},
     scan::{ScanRules, supervisor, ticker::Ticker},
     shutdown::Shutdown,
-    store::{self, PgPool},
+    store,
     telemetry::metrics,
-    watch::{Watch, WatchRules, conditions::conditions},
-    web::{self, Health, NotReady, Web, api::Api},
+    watch::Watch,
+    web::{self, Web, api::Api},
 };
 
 words! {
@@ -264,61 +264,4 @@ fn start_web(
         Ok::<_, Infallible>(())
     });
     Ok(())
-}
-
-/// What the web asks about the service.
-struct ServiceHealth {
-    pool: PgPool,
-    /// By which a scrape sees the alarms.
-    rules: WatchRules,
-}
-
-impl Health for ServiceHealth {
-    fn ready(&self) -> BoxFuture<'_, Result<(), NotReady>> {
-        Box::pin(async {
-            let mut connection = self.pool.acquire().await.map_err(|_| NotReady::Database)?;
-            match store::migrate::is_up_to_date(&mut connection).await {
-                // After a wrong failover, or where a provider found the disk full.
-                Ok(true) => match store::connect::may_write(&mut connection).await {
-                    Ok(true) => Ok(()),
-                    _ => Err(NotReady::Database),
-                },
-                Ok(false) => Err(match store::migrate::outdated(&mut connection).await {
-                    Ok(Some(_)) => NotReady::Version,
-                    _ => NotReady::Migrations,
-                }),
-                Err(_) => Err(NotReady::Database),
-            }
-        })
-    }
-
-    fn refresh_metrics(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {
-            let counted = self.count().await;
-            metrics::set_database_up(counted.is_ok());
-            if let Err(error) = counted {
-                tracing::debug!("metrics were not counted: {error}");
-            }
-        })
-    }
-}
-
-impl ServiceHealth {
-    async fn count(&self) -> store::Result<()> {
-        let mut connection = self.pool.acquire().await?;
-        let moment = self.rules.moment(&mut connection).await?;
-        let stock = store::stock::count_deliveries(&mut connection).await?;
-        metrics::set_deliveries(stock.iter().map(|s| (s.channel.as_str(), s.state.as_str(), s.count.unsigned_abs())));
-        let oldest = store::stock::oldest_pending(&mut connection, moment.now).await?;
-        let age = oldest.and_then(|since| (moment.now - since).to_std().ok()).unwrap_or_default();
-        metrics::set_oldest_pending(age);
-        let seen = conditions(&self.rules, &mut connection, moment).await?;
-        for kind in AlarmKind::ALL.iter().filter(|kind| !seen.unanswered.contains(kind)) {
-            metrics::set_alarm(kind.as_str(), seen.conditions.iter().any(|condition| condition.kind == *kind));
-        }
-        if let Some(at) = store::scans::last_completed_at(&mut connection).await? {
-            metrics::scan_succeeded(at.timestamp());
-        }
-        Ok(())
-    }
 }

@@ -1,7 +1,7 @@
 //! People who sign in: the first administrator, and users who are added by command.
 
-use anyhow::{Context, Result, anyhow};
-use serde_json::json;
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::{Value, json};
 use url::Url;
 
 use super::App;
@@ -13,7 +13,7 @@ use crate::{
         people::{
             links::insert_link,
             sessions::end_sessions,
-            users::{add_user, is_nobody, lock_users, set_password},
+            users::{UserRecord, add_user, find_user, is_last_admin, is_nobody, lock_users, set_password},
         },
         unit,
     },
@@ -22,31 +22,56 @@ use crate::{
 /// Who makes the first administrator.
 const FIRST_START: &str = "first-start";
 
-/// Adds a user, or gives a known one this role; gives the link by which they set their password.
-pub async fn add(app: &App<'_>, email: &EmailAddress, role: Role, by: &str) -> Result<String> {
+/// What became of a user who was added by command.
+pub struct Added {
+    /// The link by which they set their password.
+    pub link: String,
+    /// The account as it was, if there was one.
+    pub before: Option<UserRecord>,
+}
+
+/// Adds a user, or gives a known one this role and lets them in again; in any case makes a link.
+pub async fn add(app: &App<'_>, email: &EmailAddress, role: Role, by: &str) -> Result<Added> {
     let email = email.to_string();
     let now = app.moment(None).await?.now;
     let secret = Secret::generate()?;
     let mut connection = app.pool.acquire().await?;
     let mut work = unit::begin(&mut connection).await?;
-    let (user, is_new) = add_user(&mut work, &email, role, by, now).await?;
-    if !is_new {
+    lock_users(&mut work).await?;
+    let before = find_user(&mut *work, &email).await?;
+    if let Some(known) = &before
+        && role != Role::Admin
+        && is_last_admin(&mut *work, known).await?
+    {
+        bail!("{} is the only administrator who can sign in; make another first", known.email);
+    }
+    let (user, _) = add_user(&mut work, &email, role, by, now).await?;
+    if before.as_ref().is_some_and(|known| known.role != role || known.disabled_at.is_some()) {
         // Whoever is signed in as this user must not keep what another role allowed.
         end_sessions(&mut *work, user.id).await?;
     }
     insert_link(&mut work, &secret.hash(), Some(user.id), now).await?;
-    let deed = Deed {
-        by,
-        action: "added",
-        subject: Subject::User,
-        subject_id: Some(user.id),
-        label: &email,
-        before: None,
-        after: Some(json!({ "role": role })),
-    };
-    record(&mut *work, deed, now).await?;
+    for (action, was, is) in deeds(before.as_ref(), role) {
+        let (subject, subject_id) = (Subject::User, Some(user.id));
+        record(&mut *work, Deed { by, action, subject, subject_id, label: &user.email, before: was, after: is }, now)
+            .await?;
+    }
     work.commit().await?;
-    Ok(link(&app.config.public_url(app.config.listen_addr), &secret))
+    Ok(Added { link: link(&app.config.public_url(app.config.listen_addr), &secret), before })
+}
+
+/// What is recorded, under the names that the page Users gives the same: what was done, what was, what is.
+fn deeds(before: Option<&UserRecord>, role: Role) -> Vec<(&'static str, Option<Value>, Option<Value>)> {
+    let Some(known) = before else { return vec![("added", None, Some(json!({ "role": role })))] };
+    let mut deeds = Vec::new();
+    if known.role != role {
+        deeds.push(("role-changed", Some(json!({ "role": known.role })), Some(json!({ "role": role }))));
+    }
+    if known.disabled_at.is_some() {
+        deeds.push(("enabled", None, None));
+    }
+    deeds.push(("link-made", None, None));
+    deeds
 }
 
 /// Makes sure that somebody can sign in: the administrator that is set, while there is no user. Without one, gives a

@@ -35,7 +35,8 @@ pub fn email_key(email: &str) -> String {
     email.trim().to_lowercase()
 }
 
-/// Adds a user, or gives a known one this role and lets them in again. Says the user, and whether they are new.
+/// Adds a user, or gives a known one this role and lets them in again: who calls it has seen that it may be so. Says
+/// the user, and whether they are new.
 pub async fn add_user(
     connection: &mut PgConnection,
     email: &str,
@@ -85,6 +86,18 @@ pub async fn get_user(executor: impl PgExecutor<'_>, id: Uuid) -> Result<UserRec
     row.fetch_optional(executor).await?.ok_or(StoreError::NotFound("user"))?.try_into()
 }
 
+/// The user with this address, disabled or not.
+pub async fn find_user(executor: impl PgExecutor<'_>, email: &str) -> Result<Option<UserRecord>> {
+    let row = sqlx::query_as!(
+        UserRow,
+        r#"SELECT id, email, role, password_hash IS NOT NULL AS "has_password!", created_by, created_at, last_sign_in_at,
+                  disabled_at
+           FROM users WHERE email_key = $1"#,
+        email_key(email)
+    );
+    row.fetch_optional(executor).await?.map(TryInto::try_into).transpose()
+}
+
 /// All users, by address.
 pub async fn list_users(executor: impl PgExecutor<'_>) -> Result<Vec<UserRecord>> {
     let rows = sqlx::query_as!(
@@ -124,13 +137,18 @@ pub async fn set_disabled(executor: impl PgExecutor<'_>, user: Uuid, since: Opti
 }
 
 /// Administrators who can sign in, besides this one.
-pub async fn count_other_admins(executor: impl PgExecutor<'_>, user: Uuid) -> Result<i64> {
+async fn count_other_admins(executor: impl PgExecutor<'_>, user: Uuid) -> Result<i64> {
     let count = sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!" FROM users
            WHERE role = 'admin' AND disabled_at IS NULL AND password_hash IS NOT NULL AND id <> $1"#,
         user
     );
     Ok(count.fetch_one(executor).await?)
+}
+
+/// Whether nobody could let anybody in again without this administrator.
+pub async fn is_last_admin(executor: impl PgExecutor<'_>, user: &UserRecord) -> Result<bool> {
+    Ok(user.role == Role::Admin && count_other_admins(executor, user.id).await? == 0)
 }
 
 struct UserRow {

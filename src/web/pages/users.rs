@@ -22,7 +22,7 @@ use crate::store::office_log::{Deed, Subject, record};
 use crate::store::people::links::insert_link;
 use crate::store::people::sessions::end_sessions;
 use crate::store::people::users::{
-    UserRecord, add_user, count_other_admins, email_key, get_user, list_users, lock_users, set_disabled, set_role,
+    UserRecord, add_user, email_key, get_user, is_last_admin, list_users, lock_users, set_disabled, set_role,
 };
 use crate::store::{PgConnection, unit};
 use crate::web::api::problem::{Kind, Problem};
@@ -190,7 +190,7 @@ pub(super) async fn enable(State(pages): State<Pages>, user: User, Path(id): Pat
 
 /// Without an administrator nobody could let anybody in again.
 async fn keep_an_admin(connection: &mut PgConnection, subject: &UserRecord) -> Result<(), Problem> {
-    if subject.role == Role::Admin && count_other_admins(connection, subject.id).await? == 0 {
+    if is_last_admin(connection, subject).await? {
         return Err(Problem::new(
             Kind::WrongState,
             "this is the only administrator who can sign in; make another first",

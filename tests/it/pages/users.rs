@@ -127,6 +127,41 @@ async fn who_gets_another_role_by_command_signs_in_anew() {
 }
 
 #[tokio::test]
+async fn an_account_that_was_there_is_changed_by_command_only_aloud_and_never_as_the_last_administrator() {
+    let api = TestApi::open().await;
+    let admin = api.signed_in(Role::Admin).await;
+    api.add_user(BO, Role::Viewer).await;
+    let desk = Desk::new().with("DATABASE_URL", &api.office.url).with("LISTEN_ADDR", "127.0.0.1:0");
+    let add = |email: &str, role: &str| {
+        let done = desk.run(&["user", "add", email, "--role", role]);
+        let only_link = done.out.lines().count() == 1 && done.out.contains("/set-password/");
+        assert_eq!((done.code, only_link), (Some(0), true), "{done:?}");
+        done.err
+    };
+    let refused = desk.run(&["user", "add", "ADMIN@office.example", "--role", "viewer"]);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{refused:?}");
+    assert!(refused.err.contains("admin@office.example is the only administrator who can sign in"), "{refused:?}");
+    // An office whose only administrator lost the password gets in, and nobody is thrown out by it.
+    let said = add("admin@office.example", "admin");
+    assert!(said.contains("existed already with the role admin; nothing but the link is new."), "{said}");
+    assert!(said.contains("set PUBLIC_URL"), "{said}");
+    assert_eq!(admin.get("/account").await.status, 200);
+    let said = add(BO, "clerk");
+    assert!(said.contains("the role was changed from viewer to clerk."), "{said}");
+    let id = api.office.text("SELECT id::text FROM users WHERE email = 'bo@office.example'").await.remove(0);
+    assert_eq!(admin.post(&format!("/users/{id}/disable"), &[]).await.status, 303);
+    let said = add(BO, "clerk");
+    assert!(said.contains("is enabled again, with the role clerk as before."), "{said}");
+    let said = add("new@office.example", "viewer");
+    assert!(!said.contains("existed"), "{said}");
+    assert_eq!(
+        api.office.text("SELECT action FROM office_log ORDER BY id").await,
+        ["link-made", "role-changed", "link-made", "disabled", "enabled", "link-made", "added"]
+    );
+    api.close().await;
+}
+
+#[tokio::test]
 async fn only_administrators_come_near_users() {
     let api = TestApi::open().await;
     for role in [Role::Viewer, Role::Clerk] {

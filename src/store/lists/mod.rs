@@ -8,6 +8,7 @@ pub mod permit_types;
 pub mod permits;
 pub mod problems;
 pub mod scans;
+pub mod step_effects;
 pub mod timeline;
 pub mod upcoming;
 

@@ -9,6 +9,7 @@ use crate::{
         Result, StoreError,
         changes::{ChangeRules, count_due, reschedule},
         claims::Counts,
+        lists::step_effects::{StepEffect, foresee_steps},
         permit_types::{create_permit_type, load_schedules, lock_schedules},
     },
 };
@@ -101,7 +102,7 @@ pub enum Expected {
 }
 
 /// What a change of a permit type means for notices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Effects {
     /// Open notices that end.
     pub superseded: u64,
@@ -111,6 +112,8 @@ pub struct Effects {
     pub due_before: u64,
     /// What a scan would make pending after the change.
     pub due_after: u64,
+    /// What has still to come and would not come as it does now.
+    pub steps: Vec<StepEffect>,
 }
 
 /// What writing this would mean for notices: it is done, counted, and taken back.
@@ -123,10 +126,12 @@ pub async fn foresee_type(
 ) -> Result<Effects> {
     let mut transaction = connection.begin().await?;
     let due_before = count_due(&mut transaction, code.as_str(), rules).await?;
+    let present = read_type(&mut transaction, code.as_str()).await?.schedule;
+    let steps = foresee_steps(&mut transaction, code.as_str(), (&present, &data.schedule), rules.moment.today).await?;
     let (_, counts) = write_type(&mut transaction, code, expected, data, rules).await?;
     let due_after = count_due(&mut transaction, code.as_str(), rules).await?;
     transaction.rollback().await?;
-    Ok(Effects { superseded: counts.superseded, skipped: counts.skipped, due_before, due_after })
+    Ok(Effects { superseded: counts.superseded, skipped: counts.skipped, due_before, due_after, steps })
 }
 
 /// Writes a permit type over, or makes it if there was to be none. A change makes one version more. Says also what

@@ -106,6 +106,35 @@ async fn a_change_says_what_it_means_for_notices_before_it_is_made() {
 }
 
 #[tokio::test]
+async fn a_step_taken_away_or_moved_says_how_many_permits_have_it_still_to_come() {
+    let api = TestApi::open().await;
+    let admin = api.signed_in(Role::Admin).await;
+    for days in [20, 200, 365] {
+        api.office.permit_expiring_in(days).await;
+    }
+    let [suspended, archived] = [api.office.permit_expiring_in(300).await, api.office.permit_expiring_in(300).await];
+    api.office.sql(&format!("UPDATE permits SET status = 'suspended' WHERE id = '{suspended}'")).await;
+    api.office.sql(&format!("UPDATE permits SET archived_at = updated_at WHERE id = '{archived}'")).await;
+    let mut form = TypeForm::usual("1");
+    form.0.retain(|(name, _)| name != "steps/1/enabled" && !name.starts_with("steps/9/"));
+    form.line(3, "expires-14d", "-10", "statutory");
+    form.line(4, "expires-7d", "-7", "courtesy");
+    let check = form.send(&admin, "check").await;
+    assert_eq!(check.status, 200, "{check:?}");
+    // Nothing of it is due today, and the step of sixty days before is past for the one that expires in twenty.
+    check.shows(&[
+        "<div class=\"big\">0</div><p>would be due at the next scan",
+        "<div class=\"big\">2</div><p>active permits have expires-60d still to come and would no longer get it, because \
+         it is switched off. It is statutory: owed by law.",
+        "<div class=\"big\">3</div><p>active permits have expires-14d still to come and would get it on another day: \
+         day -10 instead of day -14. It is statutory",
+        "<p>renewed would go to nobody who renews, because it is removed.</p>",
+    ]);
+    assert!(!check.text.contains("expires-7d still to come"), "{check:?}");
+    api.close().await;
+}
+
+#[tokio::test]
 async fn lines_come_and_go_without_script_and_faults_stand_beside_their_fields() {
     let api = TestApi::open().await;
     let admin = api.signed_in(Role::Admin).await;

@@ -15,7 +15,9 @@ use super::{PATH, rules};
 use crate::domain::notice::NoticeClass;
 use crate::domain::permit::PermitTypeCode;
 use crate::domain::role::Role;
+use crate::domain::saying::{noun, which};
 use crate::store::lists::permit_types::{Effects, Expected, TypeData, TypeRow, foresee_type, read_type};
+use crate::store::lists::step_effects::{COUNT_MAX, Fate, StepEffect};
 use crate::store::{PgConnection, StoreError};
 use crate::web::api::permit_types::{read_body, said, save};
 use crate::web::api::problem::{Kind, Problem};
@@ -25,6 +27,7 @@ use crate::web::pages::differences::{Difference, differences};
 use crate::web::pages::form::Form;
 use crate::web::pages::frame::{Frame, show_as, shown};
 use crate::web::pages::path::Code;
+use crate::web::pages::shown::capped;
 use crate::web::pages::words::{Done, Said};
 use crate::web::pages::wrongs::{Wrongs, wrongs_of};
 
@@ -58,6 +61,29 @@ struct CheckPage {
 impl CheckPage {
     fn holds(&self) -> bool {
         self.limit > 0 && self.effects.due_after > self.limit
+    }
+
+    /// What becomes of a step that permits have still to come: their number, if there is one, and a sentence.
+    fn to_come(step: &StepEffect) -> (Option<String>, String) {
+        let (count, name) = (step.permits.map(|permits| capped(permits, COUNT_MAX)), &step.notice_type);
+        let lost = match step.fate {
+            Fate::SwitchedOff => "it is switched off",
+            Fate::Removed => "it is removed",
+            Fate::Moved { .. } => "",
+        };
+        let what = match (&count, step.fate) {
+            (None, _) => format!("{name} would go to nobody who renews, because {lost}."),
+            (Some(count), fate) => {
+                let becomes = match fate {
+                    Fate::Moved { from, to } => format!("get it on another day: day {to} instead of day {from}."),
+                    _ => format!("no longer get it, because {lost}."),
+                };
+                let (permits, have) = (noun(count, "active permit"), which(count, "has", "have"));
+                format!("{permits} {have} {name} still to come and would {becomes}")
+            }
+        };
+        let law = if step.class == NoticeClass::Statutory { " It is statutory: owed by law." } else { "" };
+        (count, format!("{what}{law}"))
     }
 }
 

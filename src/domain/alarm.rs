@@ -105,8 +105,10 @@ impl AlarmKind {
             Self::LateResult => "The holder may have got two mails; look at the notice and tell whoever asks.",
             Self::DatabaseHeld => "Find whose session it is (pg_stat_activity) and end it: pg_terminate_backend.",
             Self::FilesOnly => {
-                "Set SMTP_URL; then send those that still matter once more, from the notice's page, as what a trial kept \
-                 back; many at once by the API: POST /api/v1/notices/actions."
+                "Set SMTP_URL. Then send what still matters from the page of its notice, found on the page Notices: of a mail \
+                 that is only a file \"Send one more copy\", of one that a trial kept back \"Send again\". By the API the \
+                 first is POST /api/v1/notices/{id}/copies, one by one; the second can be done with many at once: POST \
+                 /api/v1/notices/actions with {\"action\": \"retry\", \"filter\": {\"state\": \"failed\"}}."
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use permit_notifier::{
+    domain::alarm::AlarmKind,
     files::{Field, Reason},
     telemetry::metrics,
 };
@@ -42,6 +43,12 @@ fn every_alarm_has_its_line_in_the_runbook_and_no_other_has() {
     let rows = RUNBOOK.lines().filter_map(|line| line.strip_prefix("| `"));
     let told: BTreeSet<&str> = rows.filter_map(|row| row.split('`').next()).collect();
     assert_eq!(told, kinds);
+}
+
+#[test]
+fn the_advice_about_mail_that_was_not_really_sent_is_the_same_in_both_places() {
+    let row = RUNBOOK.lines().find(|line| line.starts_with("| `files_only`")).expect("its row");
+    assert!(row.replace('`', "").contains(AlarmKind::FilesOnly.advice()), "{row}");
 }
 
 /// What stands in the first column of the tables of a chapter.

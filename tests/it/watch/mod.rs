@@ -1,5 +1,6 @@
 //! Alarms: what raises each, that each is told once on each surface, and who hears of scans.
 
+mod advice;
 mod conditions;
 mod guard;
 mod heartbeat;

@@ -63,7 +63,10 @@ pub async fn run(arguments: Arguments, config: Config, database: &Database) -> R
         }
     });
     let done = with_progress(if cancel { "cancelling" } else { "releasing" }, work).await?;
-    if cancel {
+    if done.total() == 0 {
+        let why = if arguments.restored { "Nothing is held for that" } else { "Nothing of it is held" };
+        say!("{why}, so nothing was {}.", if cancel { "cancelled" } else { "released" });
+    } else if cancel {
         say!("Cancelled {}.", counted(done.cancelled, "notice"));
         if done.released > 0 {
             say!(

@@ -56,7 +56,7 @@ pub(super) async fn ask(
         }
         AlarmKind::Held => each(watched::held_by_cause(connection).await?, &|group| {
             let waits = which(group.count, "waits", "wait");
-            format!("{} {waits} for a person: {}.", counted(group.count, "notice"), cause(&group.subject))
+            format!("{} {waits} for a person: {}.", counted(group.count, "notice"), cause(group))
         }),
         AlarmKind::UnsentStatutory => {
             each(watched::unsent_statutory_by_day(connection, moment.today).await?, &|group| {
@@ -103,12 +103,13 @@ fn on_day(subject: &str) -> String {
 }
 
 /// Why notices are held, from the subject of their alarm.
-fn cause(subject: &str) -> String {
+fn cause(group: &Group) -> String {
+    let subject = group.subject.as_str();
     match subject.split_once(' ') {
         Some(("scan", id)) => format!("the scan {id} found more than SCAN_CLAIM_LIMIT"),
         Some(("import", id)) => format!("the import {id} made more due than SCAN_CLAIM_LIMIT"),
         _ if subject == watched::RESTORED => "the database was restored or moved".to_owned(),
-        _ => "somebody holds them".to_owned(),
+        _ => format!("somebody holds {}", which(group.count, "it", "them")),
     }
 }
 

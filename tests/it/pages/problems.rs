@@ -105,7 +105,7 @@ async fn what_failed_goes_again_or_is_given_up_many_at_once() {
     let fields = [("action", "cancel"), ("notice", &ids[0]), ("notice", &ids[2]), ("reason", "left town"), back];
     let partly = clerk.post("/problems/actions", &fields).await;
     assert_eq!(partly.status, 409, "{partly:?}");
-    partly.shows(&["F-1 expires-7d: Not possible"]);
+    partly.shows(&["It was done with 1 of 2 notices.", "F-1 expires-7d: Not possible"]);
     assert_eq!(state(&api, notices[2]).await, "cancelled");
     let lines = log(&api).await;
     assert_eq!(lines.len(), 4, "{lines:?}");
@@ -185,6 +185,14 @@ async fn what_a_scan_held_is_released_or_cancelled_together() {
     for permit in permits {
         assert_eq!(api.office.open(permit).await, ["expires-30d"]);
     }
+    // One alone is not "all".
+    let one = api.office.text("SELECT min(id::text) FROM notices WHERE state = 'pending'").await.remove(0);
+    for (table, id) in [("deliveries", "notice_id"), ("notices", "id")] {
+        let held = "SET state = 'held', reason_code = 'claim_limit'";
+        api.office.sql(&format!("UPDATE {table} {held} WHERE {id} = '{one}'")).await;
+    }
+    let page = clerk.get("/problems").await;
+    page.shows(&["1 held", ">Release it</button>", ">Cancel it</button>"]);
     let kept = "SELECT concat_ws(' ', by, action, subject, subject_id, after->>'reason', after->>'released')
                 FROM office_log";
     let line = format!("user:clerk@office.example released-held scan {id} looked through 2");

@@ -37,7 +37,9 @@ async fn an_old_notice_that_is_held_does_not_hide_what_an_import_holds() {
         )
     };
     office.sql(&hold("by_person", "held_reason = 'wait'")).await;
-    assert_eq!(watcher.look().await.len(), 1);
+    let raised = watcher.look().await;
+    assert_eq!(raised.len(), 1);
+    assert_eq!(raised[0].detail, "1 notice waits for a person: somebody holds it.");
     let import = Uuid::now_v7();
     office
         .sql(&format!(

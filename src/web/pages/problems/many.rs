@@ -10,6 +10,7 @@ use super::super::form::Form;
 use super::super::notices::act::{back, do_with, is_about_it, sentences};
 use super::super::words::Said;
 use super::{Refused, show_refused};
+use crate::domain::saying::counted;
 use crate::store::actions::{HeldBy, release_held};
 use crate::store::lists::notices::{in_order_of_permits, name_notice};
 use crate::web::api::notices::action::Verb;
@@ -43,9 +44,11 @@ pub(super) async fn act_many(State(pages): State<Pages>, user: User, form: Form)
     }
     let moment = pages.api.moment(&mut connection).await?;
     let mut errors = Vec::new();
-    for id in in_order_of_permits(&mut connection, &ids).await? {
+    let notices = in_order_of_permits(&mut connection, &ids).await?;
+    let mut done = 0;
+    for id in notices.iter().copied() {
         match do_with(&mut connection, &pages, &user, moment, (id, verb), &form).await {
-            Ok(()) => {}
+            Ok(()) => done += 1,
             Err(problem) if is_about_it(&problem) => {
                 let (name, _) = name_notice(&mut *connection, id).await?;
                 for (place, sentence) in sentences(verb, &problem) {
@@ -58,6 +61,10 @@ pub(super) async fn act_many(State(pages): State<Pages>, user: User, form: Form)
     }
     if errors.is_empty() {
         return Ok(Said::ManyDone.at(&back));
+    }
+    if done > 0 {
+        let said = format!("It was done with {done} of {}.", counted(notices.len(), "notice"));
+        errors.insert(0, ("main".to_owned(), said));
     }
     show_refused(&pages, &user, &mut connection, &back, Kind::WrongState.status(), refused(errors)).await
 }

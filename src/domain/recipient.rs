@@ -18,7 +18,7 @@ pub enum EmailAddressError {
     #[error("an email address must not be empty")]
     Empty,
     /// The syntax is wrong.
-    #[error("not a well-formed email address (name@domain.example)")]
+    #[error("must be a well-formed email address (name@domain.example)")]
     Malformed,
     /// A quoted name, one that looks encoded, or an address literal: legal, but no office means it.
     #[error("quoted or encoded names and address literals are not allowed in an email address")]

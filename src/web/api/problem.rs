@@ -4,6 +4,7 @@ use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use super::work::request_id;
 use crate::store::StoreError;
@@ -193,6 +194,12 @@ impl Problem {
     /// The state that does not allow it.
     pub fn state(&self) -> Option<&str> {
         self.0.members.get("state")?.as_str()
+    }
+
+    /// The permit that has the number, if it is still there.
+    pub fn permit(&self) -> Option<Uuid> {
+        let id: Uuid = self.0.members.get("permit_id")?.as_str()?.parse().ok()?;
+        (!id.is_nil()).then_some(id)
     }
 
     /// Fields that are not right.

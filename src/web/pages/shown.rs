@@ -38,3 +38,20 @@ pub fn hex(bytes: &[u8]) -> String {
 pub fn capped(count: i64, most: i64) -> String {
     if count >= most { format!("{most} or more") } else { count.to_string() }
 }
+
+/// What a server answered, with its codes before it. The words mostly begin with the codes themselves: they are said
+/// once.
+pub fn answered(code: Option<i32>, enhanced: Option<&str>, words: Option<&str>) -> String {
+    let codes = [code.map(|code| code.to_string()), enhanced.map(str::to_owned)];
+    let mut rest = words.unwrap_or_default().trim_start();
+    let mut said = Vec::new();
+    for code in codes.into_iter().flatten() {
+        let after = rest.strip_prefix(code.as_str()).filter(|after| after.is_empty() || after.starts_with([' ', '-']));
+        rest = after.map_or(rest, |after| after.trim_start_matches([' ', '-']));
+        said.push(code);
+    }
+    if !rest.is_empty() {
+        said.push(rest.to_owned());
+    }
+    said.join(" ")
+}

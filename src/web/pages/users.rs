@@ -15,6 +15,7 @@ use super::frame::{Frame, show_as, shown};
 use super::path::Path;
 use super::visit::no_randomness;
 use super::words::{Done, Said};
+use super::wrongs::about;
 use crate::auth::Secret;
 use crate::domain::recipient::EmailAddress;
 use crate::domain::role::Role;
@@ -71,7 +72,7 @@ pub(super) async fn add(State(pages): State<Pages>, user: User, form: Form) -> R
     let role = form.text("role").parse::<Role>();
     let (Ok(email), Ok(role)) = (&email, &role) else {
         let mut page = UsersPage::read(&pages, &user, &mut connection).await?;
-        page.errors.extend(email.err().map(|error| ("email", format!("The email address {error}."))));
+        page.errors.extend(email.err().map(|error| ("email", about("The email address", &error.to_string()))));
         page.errors.extend(role.err().map(|error| ("role", format!("The role: {error}."))));
         (page.email, page.role) = (form.text("email").to_owned(), form.text("role").to_owned());
         page.frame = page.frame.with_errors(true);

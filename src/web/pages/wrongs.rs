@@ -47,11 +47,16 @@ const INTERNAL: [&str; 13] = [
 
 /// A sentence of a command with the names that pages give to fields. What it quotes stays as it is.
 pub fn with_labels(sentence: &str) -> String {
+    renamed(sentence, &INTERNAL.map(|field| (field, plain(field))))
+}
+
+/// A sentence in which each of these fields is called by the name beside it. What it quotes stays as it is.
+pub fn renamed<N: AsRef<str>>(sentence: &str, names: &[(&str, N)]) -> String {
     let pieces = sentence.split('"').enumerate().map(|(place, piece)| {
         if place % 2 == 1 {
             return piece.to_owned();
         }
-        INTERNAL.iter().fold(piece.to_owned(), |piece, field| piece.replace(field, &plain(field)))
+        names.iter().fold(piece.to_owned(), |piece, (field, name)| piece.replace(field, name.as_ref()))
     });
     pieces.collect::<Vec<_>>().join("\"")
 }

@@ -90,7 +90,7 @@ async fn a_notice_shows_its_attempts_with_the_servers_words_and_the_very_bytes()
     let path = format!("/notices/{notice}");
     let page = clerk.get(&path).await;
     page.shows(&[
-        "550 5.1.1 no &#60;b&#62;such&#60;/b&#62; user",
+        "<td>550 5.1.1 no &#60;b&#62;such&#60;/b&#62; user</td>",
         "smtp, dot",
         "Send again",
         "Give up",
@@ -98,6 +98,12 @@ async fn a_notice_shows_its_attempts_with_the_servers_words_and_the_very_bytes()
         "the very bytes",
     ]);
     assert!(!page.text.contains("/hold\""), "what failed is not held");
+    // The words of a server begin with its codes.
+    api.office.sql("UPDATE attempts SET response = '550 5.1.1 no ' || '<b>such</b> user'").await;
+    let page = clerk.get(&path).await;
+    page.shows(&["<td>550 5.1.1 no &#60;b&#62;such&#60;/b&#62; user</td>"]);
+    let of_permit = clerk.get(&format!("/permits/{permit}")).await;
+    of_permit.shows(&["The server said: 550 5.1.1 no &#60;b&#62;"]);
     let link = page.between("<td><a href=\"", "\"").to_owned();
     let bytes = clerk.get(&link).await;
     assert_eq!((bytes.header("content-type"), bytes.text.as_str()), ("message/rfc822", "Subject: x"));
@@ -114,7 +120,12 @@ async fn a_notice_shows_its_attempts_with_the_servers_words_and_the_very_bytes()
     let fields = [("recipient", "not an address"), ("reason", "asked")];
     let wrong = clerk.post(&format!("{path}/copies"), &fields).await;
     assert_eq!(wrong.status, 422);
-    wrong.shows(&["href=\"#copies-recipient\"", "value=\"not an address\"", "value=\"asked\""]);
+    wrong.shows(&[
+        "href=\"#copies-recipient\"",
+        "value=\"not an address\"",
+        "value=\"asked\"",
+        "The address must be a well-formed",
+    ]);
     let fields = [("recipient", "bo@example.org"), ("reason", "asked")];
     assert_eq!(clerk.post(&format!("{path}/copies"), &fields).await.status, 303);
     clerk.get(&path).await.shows(&["bo@example.org"]);

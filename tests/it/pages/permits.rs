@@ -105,19 +105,23 @@ async fn everything_that_is_wrong_is_said_beside_its_field_and_nothing_is_lost()
         "<a href=\"#permit_number\">Permit number is needed.</a>",
         "<a href=\"#permit_type\">Permit type is needed.</a>",
         "<a href=\"#expires_on\">Last valid day must be a date that exists, from 1900 on, written YYYY-MM-DD.</a>",
-        "<a href=\"#holder_email\">",
-        "<a href=\"#contact-1-email\">Contact 1, email:",
+        "<a href=\"#holder_email\">Email address of the holder must be a well-formed email address",
+        "<a href=\"#contact-1-email\">Contact 1, email must be a well-formed email address",
         "value=\"no address\"",
         "value=\"2027-02-30\"",
         "value=\"Bo Agent\"",
     ]);
-    create(&clerk, "F-1", api.office.in_days(365)).await;
+    let path = create(&clerk, "F-1", api.office.in_days(365)).await;
     let date = api.office.in_days(365).to_string();
     let taken = clerk.post("/permits/new", &fields("f 1", &date)).await;
     let taken_exactly = clerk.post("/permits/new", &fields("f-1", &date)).await;
     assert!(taken.status == 303 || taken.status == 409, "{taken:?}");
     assert_eq!(taken_exactly.status, 409);
-    taken_exactly.shows(&["is taken by permit"]);
+    taken_exactly
+        .shows(&["<a href=\"#permit_number\">The permit number is taken.</a>", &format!("<a href=\"{path}\">F-1 of ")]);
+    let later = api.office.in_days(366).to_string();
+    let turned = clerk.post("/permits/new", &[fields("F-2", &date), vec![("effective_on", &later)]].concat()).await;
+    turned.shows(&[&format!("Effective on must not be after Last valid day ({date}).")]);
     api.close().await;
 }
 
@@ -178,7 +182,7 @@ async fn a_permit_is_renewed_paused_archived_and_restored() {
     assert_eq!(stored(&api, &path).await["notices_paused_until"], Value::Null);
 
     // A form that was opened before the last change does not undo it.
-    refused(&clerk, &format!("{path}/archive"), &[("version", "1")]).await.shows(&["somebody else has changed it"]);
+    refused(&clerk, &format!("{path}/archive"), &[("version", "1")]).await.shows(&["Somebody else has changed it"]);
     assert_eq!(clerk.post(&format!("{path}/archive"), &[]).await.status, 303);
     clerk.get(&path).await.shows(&["archived", "Restore"]);
     assert!(!clerk.get("/permits").await.text.contains("F-1"));
@@ -194,7 +198,7 @@ async fn a_step_is_held_before_it_is_due_and_the_deed_is_recorded() {
     let clerk = api.signed_in(Role::Clerk).await;
     let path = create(&clerk, "F-1", api.office.in_days(200)).await;
     let step = |reason: &'static str| [("notice_type", "expires-30d"), ("action", "hold"), ("reason", reason)];
-    refused(&clerk, &format!("{path}/steps"), &step("")).await;
+    refused(&clerk, &format!("{path}/steps"), &step("")).await.shows(&["Reason must have 1 to 1000"]);
     assert_eq!(clerk.post(&format!("{path}/steps"), &step("The office is closed then.")).await.status, 303);
     clerk.get(&path).await.shows(&["The office is closed then.", ">held<"]);
     let (by, action): (String, String) =
@@ -262,6 +266,13 @@ async fn many_permits_are_paused_or_archived_after_a_look_at_them() {
     let paused = "SELECT count(*) FROM permits WHERE notices_paused_until IS NOT NULL";
     let count = async |sql: &'static str| sqlx::query_scalar::<_, i64>(sql).fetch_one(&api.office.pool).await.unwrap();
     assert_eq!(count(paused).await, 0);
+    look.shows(&["<a class=\"button quiet\" href=\"/permits\">No, go back</a>"]);
+    let filtered = [&chosen[..], &[("here", "/permits?q=n-&sort=-expires_on")]].concat();
+    let back = "href=\"/permits?q=n-&#38;sort=-expires_on\">";
+    clerk.post("/permits/bulk", &filtered).await.shows(&[&format!("{back}No, go back</a>")]);
+    let elsewhere = [&chosen[..], &[("here", "//evil.example/")]].concat();
+    let page = clerk.post("/permits/bulk", &elsewhere).await;
+    assert!(!page.text.contains("evil"), "{page:?}");
     let meant = [&chosen[..], &[("confirm", "yes")]].concat();
     clerk.post("/permits/bulk", &meant).await.shows(&["Done with 2 of 2 permits."]);
     assert_eq!(count(paused).await, 2);

@@ -38,6 +38,8 @@ async fn a_new_user_sets_a_password_by_a_link_that_works_once() {
 
     let page = admin.get("/users").await;
     page.shows(&[BO]);
+    let wrong = admin.post("/users", &[("email", "bo"), ("role", "clerk")]).await;
+    wrong.shows(&["The email address must be a well-formed email address (name@domain.example)."]);
     let twice = admin.post("/users", &[("email", "BO@office.example"), ("role", "admin")]).await;
     assert_eq!(twice.status, 409, "{twice:?}");
     api.close().await;

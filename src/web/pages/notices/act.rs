@@ -10,6 +10,7 @@ use super::super::access::User;
 use super::super::form::Form;
 use super::super::path::Path;
 use super::super::words::Said;
+use super::super::wrongs::about;
 use super::show_refused;
 use crate::domain::delivery::DeliveryState;
 use crate::store::lists::notices::NoticeRow;
@@ -123,7 +124,7 @@ pub fn sentences(verb: Verb, problem: &Problem) -> Vec<(String, String)> {
             "outcome" => "What was found out",
             _ => "The reason",
         };
-        (format!("{verb}-{field}"), format!("{name} {}.", error.detail.trim_end_matches('.')))
+        (format!("{verb}-{field}"), about(name, &error.detail))
     });
     errors.collect()
 }

@@ -18,7 +18,7 @@ use super::form::Form;
 use super::frame::{Frame, show_as};
 use super::listing::{Asked, Listing};
 use super::path::Path;
-use super::shown::{Tag, hex};
+use super::shown::{Tag, answered, hex};
 use super::when::{When, when};
 use super::words::Done;
 use crate::domain::calendar::{plus_days, start_of_day};
@@ -187,6 +187,13 @@ struct Attempt {
     hash: Option<String>,
     /// The very bytes are kept.
     has_message: bool,
+}
+
+impl Attempt {
+    /// What the server said.
+    fn answered(&self) -> String {
+        answered(self.row.smtp_code, self.row.enhanced_code.as_deref(), self.row.response.as_deref())
+    }
 }
 
 impl Copy {

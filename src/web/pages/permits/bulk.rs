@@ -46,6 +46,8 @@ struct BulkPage {
     frame: Frame,
     verb: Verb,
     until: Option<NaiveDate>,
+    /// The list from which the form came.
+    here: String,
     permits: Vec<(Uuid, String)>,
     sample: Vec<PermitRow>,
     /// What was done, once it was.
@@ -75,10 +77,15 @@ async fn show_again(pages: &Pages, user: &User, form: &Form, problem: &Problem) 
         action: form.text("action").to_owned(),
         until: form.text("until").to_owned(),
     };
-    let here = Some(form.text("here")).filter(|here| *here == HERE || here.starts_with(&format!("{HERE}?")));
-    let uri = here.and_then(|here| here.parse().ok()).unwrap_or_else(|| Uri::from_static(HERE));
+    let uri = list_of(form).parse().unwrap_or_else(|_| Uri::from_static(HERE));
     let mut connection = pages.api.connection().await?;
     list::show(pages, user, &mut connection, &uri, None, Some(refused)).await
+}
+
+/// The list with its filter and place, from which the form came.
+fn list_of(form: &Form) -> &str {
+    let here = form.text("here");
+    if here.starts_with(&format!("{HERE}?")) { here } else { HERE }
 }
 
 async fn go_on(pages: &Pages, user: &User, form: &Form) -> Result<Response, Problem> {
@@ -117,6 +124,7 @@ async fn go_on(pages: &Pages, user: &User, form: &Form) -> Result<Response, Prob
         frame: Frame::of(pages, user, HERE, title),
         verb,
         until,
+        here: list_of(form).to_owned(),
         sample: permits.iter().take(SAMPLE).cloned().collect(),
         permits: permits.into_iter().map(|permit| (permit.id, permit.permit_number)).collect(),
         done,

@@ -4,12 +4,12 @@ use chrono::NaiveDate;
 use serde_json::{Map, Value, json};
 
 use super::super::form::Form;
-use super::super::wrongs::about;
+use super::super::wrongs::{about, renamed};
 use crate::store::lists::permits::{ContactRow, PermitRow};
 use crate::web::api::problem::Problem;
 
 /// Fields of one line, as the form and the API name them, and as people do.
-const FIELDS: [(&str, &str); 15] = [
+const FIELDS: [(&str, &str); 16] = [
     ("permit_number", "Permit number"),
     ("permit_type", "Permit type"),
     ("status", "Status"),
@@ -25,6 +25,7 @@ const FIELDS: [(&str, &str); 15] = [
     ("notices_paused_until", "Notices paused until"),
     ("external_id", "Id in another system"),
     ("contacts", "Contacts"),
+    ("reason", "Reason"),
 ];
 
 /// What people call a field.
@@ -190,16 +191,22 @@ fn in_words(contacts: &[ContactDraft]) -> String {
     contacts.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
+/// A sentence of the API in the words of the page. A name of one word is a word of any sentence.
+fn in_names_of_the_page(detail: &str) -> String {
+    renamed(detail, &FIELDS.into_iter().filter(|(field, _)| field.contains('_')).collect::<Vec<_>>())
+}
+
 /// What is wrong with single fields: name of the field in the form, and a sentence.
 pub fn errors_of(problem: &Problem) -> Vec<(String, String)> {
     let errors = problem.errors().iter().map(|error| {
         let pointer = error.pointer.trim_start_matches('/');
+        let detail = in_names_of_the_page(&error.detail);
         match pointer.strip_prefix("contacts/").and_then(|rest| rest.split_once('/')) {
             Some((place, field)) => {
                 let number = place.parse::<usize>().map_or(1, |place| place + 1);
-                (format!("contact-{number}-{field}"), about(&format!("Contact {number}, {field}"), &error.detail))
+                (format!("contact-{number}-{field}"), about(&format!("Contact {number}, {field}"), &detail))
             }
-            None => (pointer.to_owned(), about(name_of(pointer), &error.detail)),
+            None => (pointer.to_owned(), about(name_of(pointer), &detail)),
         }
     });
     errors.collect()

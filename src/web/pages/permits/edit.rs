@@ -117,7 +117,7 @@ pub(super) async fn create(State(pages): State<Pages>, user: User, form: Form) -
     match created {
         Ok(permit) => Ok(Said::PermitCreated.at(&format!("{HERE}/{}", permit.id))),
         Err(problem) => {
-            let errors = told_beside_fields(&problem)?;
+            let errors = told_beside_fields(&mut connection, &problem).await?;
             let page = EditPage::of(&pages, &user, &mut connection, None, draft).await?;
             Ok(show_as(problem.kind().status(), &page.with_errors(errors)))
         }
@@ -156,7 +156,7 @@ pub(super) async fn save(
         Ok(()) => Ok(Said::PermitSaved.at(&format!("{HERE}/{id}"))),
         Err(problem) if problem.kind() == Kind::Stale => conflict(&pages, &user, &mut connection, id, draft).await,
         Err(problem) => {
-            let errors = told_beside_fields(&problem)?;
+            let errors = told_beside_fields(&mut connection, &problem).await?;
             let page = EditPage::of(&pages, &user, &mut connection, Some((id, version)), draft).await?;
             Ok(show_as(problem.kind().status(), &page.with_errors(errors)))
         }
@@ -182,10 +182,23 @@ async fn conflict(
 }
 
 /// What is said beside fields; other problems are not about what was filled in.
-fn told_beside_fields(problem: &Problem) -> Result<Vec<(String, String)>, Problem> {
+async fn told_beside_fields(
+    connection: &mut PgConnection,
+    problem: &Problem,
+) -> Result<Vec<(String, String)>, Problem> {
     match problem.kind() {
         Kind::ValidationFailed => Ok(errors_of(problem)),
-        Kind::PermitNumberTaken => Ok(vec![("permit_number".to_owned(), format!("{}.", problem.detail()))]),
+        Kind::PermitNumberTaken => {
+            let mut errors = vec![("permit_number".to_owned(), "The permit number is taken.".to_owned())];
+            // Who takes the number may have given it back since.
+            if let Some(id) = problem.permit() {
+                let permit = read_permit(connection, id).await?;
+                let place = if permit.archived_at.is_some() { ", which is archived" } else { "" };
+                let sentence = format!("{} of {} has it{place}.", permit.permit_number, permit.holder_name);
+                errors.push((format!("{HERE}/{id}"), sentence));
+            }
+            Ok(errors)
+        }
         _ => Err(problem.clone()),
     }
 }

@@ -11,8 +11,10 @@ use super::super::Pages;
 use super::super::access::User;
 use super::super::frame::{Frame, show_as, shown};
 use super::super::path::Path;
+use super::super::shown::answered;
 use super::super::when::{When, when, with_days};
 use super::super::words::Done;
+use super::super::wrongs::sentence;
 use super::HERE;
 use super::draft::{errors_of, name_of};
 use super::in_short::{Sentence, in_short};
@@ -114,7 +116,7 @@ pub(super) async fn page_with_fault(
     let mut page = read(pages, user, &mut connection, id).await?;
     page.errors = errors_of(problem);
     if page.errors.is_empty() {
-        page.errors.push((field.to_owned(), format!("{}.", problem.detail())));
+        page.errors.push((field.to_owned(), sentence(problem.detail())));
     }
     // What is not on the page cannot be led to: an archived permit has one button only, and each step fields of its own.
     let fields: &[&str] = if page.permit.archived_at.is_some() {
@@ -219,8 +221,8 @@ fn events(
 }
 
 fn attempt_lines(attempt: &TimelineAttempt) -> Vec<String> {
-    let code = attempt.smtp_code.map(|code| format!("{code} ")).unwrap_or_default();
-    let said = attempt.response.as_ref().map(|words| format!("The server said: {code}{words}"));
+    let said = attempt.response.as_deref();
+    let said = said.map(|words| format!("The server said: {}", answered(attempt.smtp_code, None, Some(words))));
     let found = attempt.resolution.as_ref().map(|resolution| {
         format!(
             "Found out: {}, by {}",

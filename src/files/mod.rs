@@ -231,7 +231,10 @@ impl Prepared<'_> {
             header_row: self.source.header_row(),
         };
         let width = self.source.header().len();
-        let undefined = (self.source.encoding() == Encoding::Windows1252).then_some(UNDEFINED);
+        let columns = Columns { mapping: &self.mapping, dates: &self.dates, width };
+        // A file of errors is UTF-8, and repeats what was wrong in another encoding.
+        let doubtful = self.source.encoding() == Encoding::Windows1252 || columns.has_old_errors();
+        let undefined = doubtful.then_some(UNDEFINED);
         let mut remarks = self.source.remarks().to_vec();
         let mut checker = Checker::new(&self.mapping, &self.dates, self.options, width, undefined);
         let mut count = 0;

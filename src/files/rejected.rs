@@ -1,8 +1,9 @@
 //! Rejected rows, kept so that people can correct them and send them again; a bounded number.
 //!
-//! They are kept as they came, but for two things. A date that could be read is kept as `YYYY-MM-DD`: the few rows of the
-//! next file could otherwise decide the format of their column in another way. And the column in which an earlier file
-//! of errors said what was wrong is left out, for the next one has such a column again.
+//! They are kept as they came, but for three things. A date that could be read is kept as `YYYY-MM-DD`: the few rows of the
+//! next file could otherwise decide the format of their column in another way. A permit number of which a spreadsheet has
+//! made a date is left out, for as text nobody would know it from a number. And the column in which an earlier file of
+//! errors said what was wrong is left out, for the next one has such a column again.
 
 use super::dates::ColumnDates;
 use super::fields::Field;
@@ -21,6 +22,14 @@ const TEXT_MAX: usize = 20 << 20;
 /// The column of a file of errors that says what is wrong.
 pub(super) const ERROR: &str = "error";
 
+/// What stands there for a cell that a row does not have, so that the row is wrong until somebody has mended it.
+pub(super) const NO_CELL: &str = "(no cell)";
+
+/// Whether a row may be the header of a file of errors.
+pub(super) fn is_errors_header<'c>(cells: impl Iterator<Item = &'c str>) -> bool {
+    cells.last().is_some_and(|last| last.trim() == ERROR)
+}
+
 /// The columns of the file, as far as they matter for what is kept.
 pub(super) struct Columns<'c> {
     pub mapping: &'c Mapping,
@@ -31,13 +40,22 @@ pub(super) struct Columns<'c> {
 
 impl Columns<'_> {
     /// Whether the last one is that of an earlier file of errors.
-    fn has_old_errors(&self) -> bool {
+    pub fn has_old_errors(&self) -> bool {
         self.width > 1 && self.mapping.header(self.width - 1) == ERROR && !self.mapping.reads(self.width - 1)
     }
 
     /// The names of those that are kept.
     pub fn kept_header(&self, header: &[String]) -> Vec<String> {
         header[..header.len() - usize::from(self.has_old_errors())].to_vec()
+    }
+
+    /// Whether the cell at `at` of a row of `len` cells, which is too many or too few, can belong to a column of dates, and
+    /// to none of identifiers: those look like dates at times, and must stay what they are.
+    fn may_be_date(&self, at: usize, len: usize) -> bool {
+        let columns = at.saturating_sub(len.saturating_sub(self.width))..=(at + self.width.saturating_sub(len));
+        let may_be = |field: Field| self.mapping.places_of(field).iter().any(|place| columns.contains(place));
+        let identifiers = [Field::PermitNumber, Field::ExternalId];
+        !identifiers.into_iter().any(may_be) && Field::DATES.into_iter().any(may_be)
     }
 
     /// The cells of a row that are kept.
@@ -51,10 +69,16 @@ impl Columns<'_> {
                     cells[at] = written;
                 }
             }
+            if let Some(&at) = self.mapping.places_of(Field::PermitNumber).first()
+                && row.is_day(at)
+            {
+                cells[at].clear();
+            }
         } else {
-            // Where its dates stand is not known.
-            for cell in &mut cells {
-                if let Some(written) = self.dates.as_iso_anywhere(self.mapping, unguard(cell)) {
+            let len = row.len() - row.lacks();
+            for (at, cell) in cells.iter_mut().enumerate() {
+                let written = self.dates.as_iso_anywhere(self.mapping, unguard(cell));
+                if let Some(written) = written.filter(|_| self.may_be_date(at, len)) {
                     *cell = written;
                 }
             }

@@ -111,10 +111,14 @@ impl<'c> Checker<'c> {
     /// Whether the row has the cells of the header, none of them endless; otherwise no other error of the row would
     /// make sense, or be worth the work.
     fn shape(&mut self, row: &Row<'_>) -> bool {
-        let (found, wanted) = (row.len(), self.width);
+        let (lacks, wanted) = (row.lacks(), self.width);
+        let found = row.len() - lacks;
         if !row.fits(wanted) {
             let code = if found < wanted { Reason::TooFewCells } else { Reason::TooManyCells };
-            let detail = format!("the row has {} and the header {wanted}", counted(found, "cell"));
+            let mut detail = format!("the row has {} and the header {wanted}", counted(found, "cell"));
+            if lacks > 0 {
+                detail += "; put each cell into its column and leave none that says it is not there";
+            }
             self.faults.push(Remark { row: Some(row.number), column: None, value: None, code, detail });
             return false;
         }

@@ -18,7 +18,7 @@ use tokio::io::AsyncReadExt;
 use uuid::Uuid;
 
 use super::formula::{guard, unguard};
-use super::rejected::ERROR;
+use super::rejected::{ERROR, NO_CELL};
 use crate::domain::export::{ExportFormat, ExportShape};
 use crate::store::imports::{list_rejections, read_layout};
 use crate::store::lists::{
@@ -172,8 +172,9 @@ fn lines<L: IntoIterator<Item: AsRef<[u8]>>>(
 const REJECTED_PAGE: u32 = 500;
 
 /// The rejected rows of an import as a file like the one they came in, with a last column that says what is wrong; a
-/// row with fewer cells than the header is filled up, so that this stands in its column. It begins with the mark by which
-/// Excel knows UTF-8, and no cell of it is a formula, whatever the file was in which the cell came.
+/// row with fewer cells than the header is filled up, so that this stands in its column, with what an import refuses. It
+/// begins with the mark by which Excel knows UTF-8, and no cell of it is a formula, whatever the file was in which the cell
+/// came.
 pub async fn rejected_rows(pool: PgPool, import: Uuid) -> Result<Chunks, StoreError> {
     let layout = read_layout(&mut *pool.acquire().await?, import).await?;
     let (delimiter, width) = (layout.delimiter as u8, layout.header.len());
@@ -185,7 +186,7 @@ pub async fn rejected_rows(pool: PgPool, import: Uuid) -> Result<Chunks, StoreEr
         let next = rows.last().map(|row| row.file_row);
         let cells = rows.into_iter().map(|row| {
             let mut cells: Vec<String> = row.cells.iter().map(|cell| guard(unguard(cell)).into_owned()).collect();
-            cells.resize(cells.len().max(width), String::new());
+            cells.resize(cells.len().max(width), NO_CELL.to_owned());
             cells.push(guard(&row.errors).into_owned());
             cells
         });

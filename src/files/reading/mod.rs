@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use super::fault::FileFault;
 use super::options::ImportOptions;
 use super::probe::{self, Delimiter};
+use super::rejected::NO_CELL;
 use super::remarks::Remark;
 use crate::domain::words;
 use encoding::Encoding;
@@ -87,7 +88,14 @@ impl<'r> Row<'r> {
 
     /// Whether it has the cells of a header of `width` columns, and nothing but blanks after them.
     pub fn fits(&self, width: usize) -> bool {
-        self.len() == width || (self.len() > width && self.cells().skip(width).all(|cell| cell.trim().is_empty()))
+        self.lacks() == 0
+            && (self.len() == width
+                || (self.len() > width && self.cells().skip(width).all(|cell| cell.trim().is_empty())))
+    }
+
+    /// How many of its cells say that it does not have them, as a file of errors does.
+    pub fn lacks(&self) -> usize {
+        self.cells().filter(|cell| *cell == NO_CELL).count()
     }
 
     /// Whether the cell holds a day by its format; then its text is the day as `YYYY-MM-DD`.

@@ -3,7 +3,7 @@
 use futures_util::TryStreamExt;
 use permit_notifier::files::ImportReport;
 use permit_notifier::files::export::rejected_rows;
-use rust_xlsxwriter::Workbook;
+use rust_xlsxwriter::{Format, Workbook};
 use sqlx::PgPool;
 
 use super::{Desk, keep_good_rows, rules};
@@ -49,6 +49,55 @@ async fn dates_are_read_again_as_they_were_read_before() {
 }
 
 #[tokio::test]
+async fn a_number_that_looks_like_a_date_stays_as_it_is_where_cells_are_shifted() {
+    let desk = Desk::new().await;
+    let header = "permit_number,permit_type,holder_name,description,expires_on,external_id";
+    let lines = [
+        "1,Food,Ann,,31-12-2027,",
+        "12-03-2019,Food,Smith, John,,31-12-2027,13-04-2019",
+        "13-03-2019,Food,Bob,31-12-2027,14-04-2019",
+    ];
+    let path = desk.file("some.csv", &format!("{header}\n{}\n", lines.join("\n")));
+    let report = desk.try_import(&path, &keep_good_rows(), &rules()).await.unwrap();
+    let text = errors_of(&desk, &report).await;
+    let rows: Vec<&str> = text.lines().collect();
+    assert!(rows[1].starts_with("12-03-2019,Food,Smith, John,,31-12-2027,13-04-2019,"), "may be an identifier: {text}");
+    assert!(rows[2].starts_with("13-03-2019,Food,Bob,2027-12-31,14-04-2019,(no cell),"), "{text}");
+}
+
+#[tokio::test]
+async fn what_nobody_has_corrected_is_rejected_again() {
+    let desk = Desk::new().await;
+    let header = "permit_number,permit_type,holder_name,expires_on,description,external_id";
+    let short = desk.file("short.csv", &format!("{header}\nB,T,N,2027-01-01,EXT-77\n"));
+    let mut book = Workbook::new();
+    let sheet = book.add_worksheet();
+    sheet.write_row(0, 0, ["permit_number", "permit_type", "holder_name", "expires_on"]).unwrap();
+    sheet.write_row(1, 1, ["T", "N", "2027-01-01"]).unwrap();
+    let day = Format::new().set_num_format("dd/mm/yyyy");
+    sheet.write_number_with_format(1, 0, 46_508, &day).unwrap();
+    let dated = desk.folder.path().join("dated.xlsx");
+    book.save(&dated).unwrap();
+    let undefined = desk.folder.path().join("dos.csv");
+    let bytes = [HEADER.as_bytes(), b"\nC,T,M\x81ller Ren\xe9,,2027-01-01\n"].concat();
+    std::fs::write(&undefined, bytes).unwrap();
+    for path in [short, dated, undefined] {
+        let mut report = desk.try_import(&path, &keep_good_rows(), &rules()).await.unwrap();
+        for _ in 0..2 {
+            assert_eq!((report.rejected, report.rows), (1, 1), "{}: {:?}", path.display(), report.errors);
+            let again = desk.file("again.csv", &errors_of(&desk, &report).await);
+            report = desk.try_import(&again, &keep_good_rows(), &rules()).await.unwrap();
+        }
+        assert_eq!((report.rejected, report.committed), (1, false), "{}: {:?}", path.display(), report.errors);
+    }
+    assert_eq!(desk.ask("SELECT count(*) FROM permits").await, "0");
+    // Each cell in its column, and none that says it is not there.
+    let mended = desk.file("mended.csv", &format!("{header},error\nB,T,N,2027-01-01,,EXT-77,the row has\n"));
+    desk.try_import(&mended, &keep_good_rows(), &rules()).await.unwrap();
+    assert_eq!(desk.rows("SELECT permit_number, description, external_id FROM permits").await, "B,,EXT-77");
+}
+
+#[tokio::test]
 async fn no_cell_is_a_formula_and_each_is_read_back_as_it_was() {
     let desk = Desk::new().await;
     let mut book = Workbook::new();
@@ -90,7 +139,7 @@ async fn the_errors_of_an_earlier_round_are_replaced() {
     let rows: Vec<&str> = last.lines().collect();
     assert_eq!(rows[0], format!("{HEADER},error"));
     assert!(rows[1].starts_with("1,Food,Ann,,never,\"expires_on"), "{last}");
-    assert!(rows[2].starts_with("2,Food,Bob,,,"), "{last}");
+    assert!(rows[2].starts_with("2,Food,Bob,(no cell),(no cell),the row has"), "{last}");
     assert!(rows[3].starts_with("3,Food,Cy,,2027-01-31,more,the row has"), "{last}");
     assert_eq!(rows.len(), 4);
 }

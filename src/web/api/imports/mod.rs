@@ -309,7 +309,7 @@ async fn read(Id(id): Id, mut db: Db, OriginalUri(uri): OriginalUri) -> Result<A
 /// says what is wrong with each; at most the first 10,000 rows or 20 MB, and the report says if there are more. With
 /// `keep_good_rows` the other rows of their permits are among them, up to as many again. Dates that could be read stand
 /// as `YYYY-MM-DD`, what a spreadsheet would take for a formula has an apostrophe before it, which an import takes off
-/// again, and a row with fewer cells than the header is filled up.
+/// again, and a row with fewer cells than the header is filled up with `(no cell)`, which an import refuses.
 #[utoipa::path(get, path = "/imports/{id}/errors.csv", tag = TAG, params(("id" = Uuid, Path)),
     responses((status = 200, description = "The rows", body = String, content_type = "text/csv")))]
 async fn errors(State(api): State<Api>, Id(id): Id, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {

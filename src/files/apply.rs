@@ -320,7 +320,7 @@ fn nameless_remarks(rows: u64, complete: bool) -> Vec<Remark> {
     if rows == 0 {
         return Vec::new();
     }
-    let nameless = format!("{rows} rejected {} no permit number that can be read", which(rows, "row has", "rows have"));
+    let nameless = format!("{rows} rejected {} no permit number that can be told", which(rows, "row has", "rows have"));
     let without = format!(
         "{nameless}, so no other rows of the same permits are held back: what was imported of these may be out of date"
     );

@@ -79,8 +79,9 @@ impl Batches<'_> {
                 self.good.push(staged(*term));
             }
             Checked::Rejected(row) => {
-                self.text += row.errors.len() + row.cells.iter().map(String::len).sum::<usize>();
-                if row.kept || row.number_key.is_some() {
+                let texts = row.cells.iter().chain(&row.cell_keys);
+                self.text += row.errors.len() + texts.map(String::len).sum::<usize>();
+                if row.kept || row.number_key.is_some() || !row.cell_keys.is_empty() {
                     self.rejected.push(row);
                 }
             }

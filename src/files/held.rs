@@ -1,5 +1,7 @@
 //! Rows that are right, of permits of which another row is wrong. What the wrong one says is not known: it may be that
-//! the permit was renewed or revoked. So nothing is done with the permit, and all of its rows go to the file of errors.
+//! the permit was renewed or revoked. So nothing is done with the permit, and all of its rows go to the file of errors. Of
+//! a row with a cell too many or too few it is not even known which cell is the number: it holds back every permit of
+//! which it has the number anywhere.
 
 use uuid::Uuid;
 
@@ -35,6 +37,7 @@ pub(super) async fn hold_back(
     again: Again,
 ) -> Result<(), ImportError> {
     let held = staging::hold_back(connection, import, REJECTED_KEPT).await?;
+    reading.nameless += held.nameless;
     if held.rows == 0 {
         return Ok(());
     }
@@ -77,7 +80,7 @@ fn look_up_rows(file: &mut Again, wanted: &[(u64, Remark)]) -> Result<Vec<Reject
     while let Some((number, remark)) = wanted.peek() {
         let Some(row) = rows.next_row()? else { return Err(FileFault::Changed) };
         if row.number == *number {
-            let row = kept.take(&row, &columns, None, std::slice::from_ref(remark));
+            let row = kept.take(&row, &columns, std::slice::from_ref(remark));
             found.extend(row.kept.then_some(row));
             wanted.next();
         }

@@ -72,7 +72,8 @@ pub struct Reading {
     pub rejected: u64,
     /// For each reason, how many rows it rejected; a row with two reasons counts under both.
     pub rejected_by_reason: std::collections::BTreeMap<Reason, u64>,
-    /// Rejected rows without a permit number that can be read, so that nobody knows which permits they are about.
+    /// Rejected rows without a permit number that can be read, so that nobody knows which permits they are about. Those that
+    /// do not fit the header are counted when all rows are known.
     pub nameless: u64,
     /// What was guessed about the file.
     pub guessed: Guessed,

@@ -103,24 +103,18 @@ impl Kept {
         self.rows
     }
 
-    /// The row with its faults in words, and its permit number if it has one; without its cells if there is no room.
-    pub fn take(
-        &mut self,
-        row: &Row<'_>,
-        columns: &Columns<'_>,
-        number_key: Option<String>,
-        faults: &[Remark],
-    ) -> RejectedRow {
+    /// The row with its faults in words; without its cells if there is no room.
+    pub fn take(&mut self, row: &Row<'_>, columns: &Columns<'_>, faults: &[Remark]) -> RejectedRow {
         let file_row = row.number;
         let words: Vec<String> = faults.iter().map(without_row).collect();
         let errors = words.join("; ");
         let text = errors.len() + row.cells().map(str::len).sum::<usize>();
         if self.rows == REJECTED_KEPT || self.text + text > TEXT_MAX {
-            return RejectedRow { file_row, number_key, kept: false, cells: Vec::new(), errors: String::new() };
+            return RejectedRow { file_row, ..RejectedRow::default() };
         }
         self.rows += 1;
         self.text += text;
-        RejectedRow { file_row, number_key, kept: true, cells: columns.kept_cells(row), errors }
+        RejectedRow { file_row, kept: true, cells: columns.kept_cells(row), errors, ..RejectedRow::default() }
     }
 }
 

@@ -96,7 +96,7 @@ async fn a_newer_database_that_this_program_may_still_use_is_left_as_it_is() {
 }
 
 /// Rows as an office has them, by the migration after which they can be written.
-const SAMPLES: [(i64, &str); 29] = [
+const SAMPLES: [(i64, &str); 30] = [
     (
         20_261_129_100_000,
         "INSERT INTO permit_types (code, name, created_at, updated_at) VALUES ('food', 'Food', now(), now());
@@ -237,6 +237,7 @@ const SAMPLES: [(i64, &str); 29] = [
     ),
     (20_261_130_150_300, "UPDATE alarms SET subject = 'by hand'"),
     (20_261_130_160_100, "UPDATE notices SET held_before = 'claim_limit'"),
+    (20_261_130_170_000, "UPDATE import_rejected_rows SET cell_keys = '[\"a1\"]'"),
 ];
 
 #[tokio::test]

@@ -40,7 +40,7 @@ pub(super) struct Checker<'c> {
     rejections: Rejections,
     /// Rejected rows that are kept.
     kept: Kept,
-    /// Rejected rows without a permit number that can be read.
+    /// Rejected rows without a cell that could be a permit number.
     nameless: u64,
     errors: Remarks,
     warnings: Remarks,
@@ -98,10 +98,13 @@ impl<'c> Checker<'c> {
         }
         self.faults.append(&mut self.unusable);
         self.rejections.count(&self.faults);
-        let number_key = self.readable_number(row).map(|number| number.key());
-        self.nameless += u64::from(number_key.is_none());
+        let number_key = if row.fits(self.width) { self.readable_key(row) } else { None };
+        // A cell too many is not seen at once where the last one is empty.
+        let is_doubtful = row.len() != self.width || row.lacks() > 0;
+        let cell_keys = if is_doubtful { Self::possible_keys(row) } else { Vec::new() };
+        self.nameless += u64::from(number_key.is_none() && cell_keys.is_empty());
         let columns = Columns { mapping: self.mapping, dates: self.dates, width: self.width };
-        let rejected = self.kept.take(row, &columns, number_key, &self.faults);
+        let rejected = RejectedRow { number_key, cell_keys, ..self.kept.take(row, &columns, &self.faults) };
         for fault in self.faults.drain(..) {
             self.errors.push(fault);
         }

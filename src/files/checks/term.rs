@@ -1,5 +1,7 @@
 //! The term of a row, field by field.
 
+use std::collections::BTreeSet;
+
 use chrono::NaiveDate;
 
 use super::Checker;
@@ -7,6 +9,7 @@ use crate::domain::permit::{PermitNumber, PermitNumberError, PermitStatus, Permi
 use crate::domain::text;
 use crate::files::dates::DateFault;
 use crate::files::fields::Field;
+use crate::files::formula::unguard;
 use crate::files::reading::Row;
 use crate::files::remarks::Reason;
 use crate::files::term::TermRow;
@@ -67,11 +70,16 @@ impl Checker<'_> {
         None
     }
 
-    /// The permit number of a row, whatever else is wrong with it.
-    pub(super) fn readable_number(&self, row: &Row<'_>) -> Option<PermitNumber> {
-        let cell = self.mapping.cell(row, Field::PermitNumber);
-        let readable = !values::is_no_name(cell) && self.changed(row, Field::PermitNumber).is_none();
-        cell.parse().ok().filter(|_| readable)
+    /// What makes the permit number of a row unique, whatever else is wrong with it.
+    pub(super) fn readable_key(&self, row: &Row<'_>) -> Option<String> {
+        self.mapping.places_of(Field::PermitNumber).first().and_then(|&at| key_of_cell(row, at))
+    }
+
+    /// Of a row with a cell too many or too few, the same of every cell that could be the number: which it is, is not
+    /// known, and a cell beside it may look like the number of another permit.
+    pub(super) fn possible_keys(row: &Row<'_>) -> Vec<String> {
+        let keys: BTreeSet<String> = (0..row.len()).filter_map(|at| key_of_cell(row, at)).collect();
+        keys.into_iter().collect()
     }
 
     /// What a spreadsheet has made of an identifier, if it took it for something else.
@@ -204,4 +212,11 @@ impl Checker<'_> {
             self.warnings.push(warning);
         }
     }
+}
+
+/// The key of a cell, if that can be a permit number and no spreadsheet has made something else of it.
+fn key_of_cell(row: &Row<'_>, at: usize) -> Option<String> {
+    let cell = unguard(row.cell(at));
+    let readable = !values::is_no_name(cell) && !row.is_day(at) && !values::is_shortened(cell);
+    cell.parse().ok().filter(|_| readable).map(|number: PermitNumber| number.key())
 }

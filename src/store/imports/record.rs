@@ -155,6 +155,7 @@ pub async fn list_rejections(
         .map(|row| staging::RejectedRow {
             file_row: row.file_row.unsigned_abs(),
             number_key: None,
+            cell_keys: Vec::new(),
             kept: true,
             cells: row.cells.0,
             errors: row.errors,

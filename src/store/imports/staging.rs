@@ -71,12 +71,14 @@ pub struct StagedContact {
 }
 
 /// One row that was rejected, or held back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RejectedRow {
     /// Row of the file.
     pub file_row: u64,
     /// What makes its permit number unique, while it is staged and where that can be read.
     pub number_key: Option<String>,
+    /// Of a row that is not as wide as the header, the same of each cell that could be the number: it may be any of them.
+    pub cell_keys: Vec<String>,
     /// Whether it is kept with the import; of one that is not, the number is all that is staged.
     pub kept: bool,
     /// Its cells as they stand, which may be fewer or more than the header has.
@@ -190,14 +192,16 @@ pub async fn insert_rows(connection: &mut PgConnection, import: Uuid, rows: &[St
 /// Stages a batch of rejected rows.
 pub async fn insert_rejected(connection: &mut PgConnection, import: Uuid, rows: &[RejectedRow]) -> Result<()> {
     sqlx::query!(
-        "INSERT INTO import_rejected_rows (import_id, file_row, cells, errors, number_key, kept)
-         SELECT $1, * FROM unnest($2::bigint[], $3::jsonb[], $4::text[], $5::text[], $6::bool[])",
+        "INSERT INTO import_rejected_rows (import_id, file_row, cells, errors, number_key, kept, cell_keys)
+         SELECT $1, * FROM unnest($2::bigint[], $3::jsonb[], $4::text[], $5::text[], $6::bool[], $7::jsonb[])",
         import,
         &rows.iter().map(|row| row.file_row as i64).collect::<Vec<_>>(),
         &rows.iter().map(|row| json!(row.cells)).collect::<Vec<_>>(),
         &rows.iter().map(|row| row.errors.clone()).collect::<Vec<_>>(),
         &rows.iter().map(|row| row.number_key.clone()).collect::<Vec<_>>() as &[Option<String>],
         &rows.iter().map(|row| row.kept).collect::<Vec<_>>(),
+        &rows.iter().map(|row| (!row.cell_keys.is_empty()).then(|| json!(row.cell_keys))).collect::<Vec<_>>()
+            as &[Option<Value>],
     )
     .execute(connection)
     .await?;
@@ -224,6 +228,8 @@ pub struct HeldBack {
     pub rows: u64,
     /// The first of them.
     pub first: Vec<HeldRow>,
+    /// Rejected rows that do not fit the header and of which no cell is a permit number that another row has.
+    pub nameless: u64,
 }
 
 /// One of them.
@@ -239,12 +245,16 @@ pub struct HeldRow {
 }
 
 /// Takes back the rows of all permits of which a row was rejected, when all rows are staged: what that row says is not
-/// known, and it may be that the permit was renewed or revoked. Lists the first `limit` of them.
+/// known, and it may be that the permit was renewed or revoked. One that is not as wide as the header may be of any permit
+/// of which it has the number in a cell. Lists the first `limit` of them.
 pub async fn hold_back(connection: &mut PgConnection, import: Uuid, limit: u64) -> Result<HeldBack> {
     let first = sqlx::query!(
         r#"WITH wrong AS MATERIALIZED (
-               SELECT number_key, bool_and(kept) AS whole FROM import_rejected_rows
-               WHERE import_id = $1 AND number_key IS NOT NULL GROUP BY 1)
+               SELECT key AS number_key, bool_and(kept) AS whole
+               FROM import_rejected_rows
+               CROSS JOIN LATERAL (SELECT number_key AS key
+                                   UNION ALL SELECT jsonb_array_elements_text(cell_keys)) AS keys
+               WHERE import_id = $1 AND key IS NOT NULL GROUP BY 1)
            SELECT r.file_row, r.permit_number, wrong.whole AS "whole!"
            FROM import_rows r JOIN wrong ON wrong.number_key = r.number_key
            WHERE r.import_id = $1 ORDER BY r.file_row LIMIT $2"#,
@@ -253,9 +263,11 @@ pub async fn hold_back(connection: &mut PgConnection, import: Uuid, limit: u64) 
     )
     .fetch_all(&mut *connection)
     .await?;
+    let nameless = count_nameless(&mut *connection, import).await?;
     let rows = sqlx::query!(
         "WITH wrong AS MATERIALIZED (
-             SELECT DISTINCT number_key FROM import_rejected_rows WHERE import_id = $1 AND number_key IS NOT NULL)
+             SELECT number_key FROM import_rejected_rows WHERE import_id = $1 AND number_key IS NOT NULL
+             UNION SELECT jsonb_array_elements_text(cell_keys) FROM import_rejected_rows WHERE import_id = $1)
          DELETE FROM import_rows r USING wrong WHERE r.import_id = $1 AND r.number_key = wrong.number_key",
         import,
     )
@@ -267,7 +279,24 @@ pub async fn hold_back(connection: &mut PgConnection, import: Uuid, limit: u64) 
         permit_number: row.permit_number,
         whole: row.whole,
     });
-    Ok(HeldBack { rows, first: first.collect() })
+    Ok(HeldBack { rows, first: first.collect(), nameless })
+}
+
+/// Rejected rows that do not fit the header and of which no cell is the permit number of another row.
+async fn count_nameless(connection: &mut PgConnection, import: Uuid) -> Result<u64> {
+    let counted = sqlx::query_scalar!(
+        r#"WITH cells AS MATERIALIZED (
+               SELECT file_row, jsonb_array_elements_text(cell_keys) AS key
+               FROM import_rejected_rows WHERE import_id = $1 AND number_key IS NULL),
+           named AS MATERIALIZED (
+               SELECT cells.file_row FROM cells
+               JOIN (SELECT number_key FROM import_rows WHERE import_id = $1
+                     UNION ALL SELECT number_key FROM import_rejected_rows WHERE import_id = $1) AS others
+                 ON others.number_key = cells.key)
+           SELECT count(*) AS "count!" FROM (SELECT file_row FROM cells EXCEPT SELECT file_row FROM named) AS nameless"#,
+        import,
+    );
+    Ok(counted.fetch_one(connection).await?.unsigned_abs())
 }
 
 /// Marks the current term of each permit number, when all rows are staged: the last by expiry, start and place.

@@ -104,3 +104,34 @@ async fn rejected_rows_without_a_number_hold_nothing_back_and_are_counted() {
     let said: Vec<_> = report.warnings.iter().filter(|one| one.code == Reason::RowsWithoutNumber).collect();
     assert!(said.len() == 1 && said[0].detail.starts_with("2 rejected rows have no permit number"), "{said:?}");
 }
+
+#[tokio::test]
+async fn a_row_with_a_cell_too_many_or_too_few_holds_back_what_any_of_its_cells_may_be_the_number_of() {
+    let desk = Desk::new().await;
+    let header = "holder_name,permit_number,permit_type,expires_on,status,holder_email";
+    desk.import(header, &["Smith,A1,T,2026-06-20,active,s@x.example"], &rules()).await;
+    let lines = [
+        "Smith,A1,T,2026-12-20,active,s@x.example",
+        "Smith, John,a 1,T,2027-12-20,revoked,s@x.example",
+        "Bo,B2,T,2026-12-20,active,",
+        "B2,T,2027-12-20,revoked,",
+        "Cy,C3,T,2026-12-20,active,",
+        "Di,D4,T,2026-12-20,active,",
+        // As wide as the header but for a blank at its end.
+        "Di, Eve,D4,T,2027-12-20,revoked,",
+        "Flo,F5,T,never,active,",
+        "Flo, Eve,F5,T,2027-12-20,revoked,f@x.example",
+    ];
+    let path = desk.file("shifted.csv", &format!("{header}\n{}\n", lines.join("\n")));
+    let report = desk.try_import(&path, &keep_good_rows(), &rules()).await.unwrap();
+    assert_eq!((report.rejected, report.rejected_by_reason[&Reason::AnotherRowWrong]), (8, 3));
+    let permits = desk.rows("SELECT number_key, expires_on, status FROM permits ORDER BY 1").await;
+    assert_eq!(permits, "a1,2026-06-20,active c3,2026-12-20,active");
+    assert!(report.warnings.iter().all(|one| one.code != Reason::RowsWithoutNumber), "{:?}", report.warnings);
+    // Nobody knows whose it is: no cell is the number of another row.
+    let path =
+        desk.file("unknown.csv", &format!("{header}\n{}\nSmith, John,Z9,T,2027-12-20,revoked,z@x.example\n", lines[4]));
+    let report = desk.try_import(&path, &keep_good_rows(), &rules()).await.unwrap();
+    let said: Vec<_> = report.warnings.iter().filter(|one| one.code == Reason::RowsWithoutNumber).collect();
+    assert!(said.len() == 1 && said[0].detail.starts_with("1 rejected row has no permit number"), "{said:?}");
+}

@@ -101,6 +101,9 @@ impl PermitTypeCode {
     }
 }
 
+/// Longest name of a permit type, in characters.
+pub const TYPE_NAME_MAX: usize = 200;
+
 /// Longest permit type code.
 const CODE_MAX: usize = 64;
 

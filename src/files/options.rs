@@ -9,7 +9,7 @@ use super::option_names::{ImportOption, Surface};
 use super::values::squash;
 use crate::domain::UnknownWord;
 use crate::domain::mapping::MappingWords;
-use crate::domain::permit::{PermitStatus, PermitTypeCode};
+use crate::domain::permit::{PermitStatus, PermitTypeCode, TYPE_NAME_MAX};
 
 /// What is wrong with an option; nothing of the file was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +41,10 @@ pub enum OptionError {
     TwoTypes,
     /// A name of which no code can be made.
     PermitType(String),
+    /// A name that is longer than any type's.
+    PermitTypeTooLong,
+    /// A word of the file that has neither letters nor digits, by which words are compared.
+    NoWord(String),
     /// Nothing was chosen.
     NothingToSave,
     /// Not a format of dates.
@@ -52,7 +56,8 @@ impl OptionError {
     pub fn option(&self) -> ImportOption {
         match self {
             Self::Form { option, .. } | Self::Word { option, .. } | Self::Twice { option, .. } => *option,
-            Self::TwoTypes | Self::PermitType(_) => ImportOption::PermitType,
+            Self::TwoTypes | Self::PermitType(_) | Self::PermitTypeTooLong => ImportOption::PermitType,
+            Self::NoWord(_) => ImportOption::Status,
             Self::NothingToSave => ImportOption::SaveMapping,
             Self::DateFormat(_) => ImportOption::DateFormat,
         }
@@ -71,6 +76,13 @@ impl OptionError {
             Self::PermitType(name) => {
                 format!("{option} {name:?} has no letters and no digits, so it can have no code")
             }
+            Self::PermitTypeTooLong => {
+                format!("{option}: the name of a permit type has at most {TYPE_NAME_MAX} characters")
+            }
+            Self::NoWord(word) => format!(
+                "{option}: {word:?} has no letters and no digits, so it is no status word; an empty cell is active for \
+                 a new permit and leaves a known one"
+            ),
             Self::NothingToSave => format!(
                 "{option} has nothing to save: nothing is said about columns, status words, permit type or dates"
             ),
@@ -178,6 +190,9 @@ impl ImportOptions {
         }
         let mut words = BTreeMap::new();
         for choice in status {
+            if squash(&choice.from).is_empty() {
+                return Err(OptionError::NoWord(choice.from));
+            }
             if let Some(StatusChoice { from, .. }) = words.insert(squash(&choice.from), choice) {
                 return Err(OptionError::Twice { option: ImportOption::Status, what: from });
             }
@@ -186,6 +201,9 @@ impl ImportOptions {
         if let Some(name) = &permit_type {
             if PermitTypeCode::from_name(name).is_none() {
                 return Err(OptionError::PermitType(name.clone()));
+            }
+            if name.chars().count() > TYPE_NAME_MAX {
+                return Err(OptionError::PermitTypeTooLong);
             }
             if map.iter().any(|choice| choice.field == Field::PermitType) {
                 return Err(OptionError::TwoTypes);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chrono::NaiveDate;
 
 use super::Checker;
-use crate::domain::permit::{PermitNumber, PermitNumberError, PermitStatus, PermitTypeCode};
+use crate::domain::permit::{PermitNumber, PermitNumberError, PermitStatus, PermitTypeCode, TYPE_NAME_MAX};
 use crate::domain::text;
 use crate::files::dates::DateFault;
 use crate::files::fields::Field;
@@ -123,6 +123,11 @@ impl Checker<'_> {
             Some(name) => name.to_owned(),
             None => text::one_line(self.needed(row, Field::PermitType)?),
         };
+        if name.chars().count() > TYPE_NAME_MAX {
+            let detail = format!("the name of a permit type has at most {TYPE_NAME_MAX} characters");
+            self.fault(row, Field::PermitType, Reason::InvalidPermitType, detail);
+            return None;
+        }
         let code = PermitTypeCode::from_name(&name);
         if code.is_none() {
             let detail = "a permit type needs letters or digits, of which its code is made; \

@@ -23,7 +23,7 @@ use super::session::Db;
 use super::shapes::{Code, words, words_or_null};
 use super::{Api, ROOT};
 use crate::domain::notice::NoticeClass;
-use crate::domain::permit::PermitTypeCode;
+use crate::domain::permit::{PermitTypeCode, TYPE_NAME_MAX};
 use crate::domain::schedule::{LATE_BY_DAYS, OFFSET_DAYS_MAX, Schedule, Step};
 use crate::mail::{URL_MAX, shown_link};
 use crate::store::changes::ChangeRules;
@@ -34,8 +34,6 @@ use crate::store::{PgConnection, Result as StoreResult, StoreError, unit};
 const TAG: &str = "permit types";
 /// Most steps of a schedule.
 pub(in crate::web) const STEPS_MAX: usize = 50;
-/// Longest name, in characters.
-const NAME_MAX: usize = 200;
 /// Most days of grace.
 const GRACE_MAX: i32 = 3650;
 
@@ -273,7 +271,7 @@ pub(in crate::web) fn said(row: &TypeRow) -> Value {
 /// What is written, and the schedule if it is.
 pub(in crate::web) fn read_body(body: Value) -> Result<(TypeData, Option<Schedule>), Problem> {
     fields::read_object(body, |fields| {
-        let name = fields.required("name", line(NAME_MAX));
+        let name = fields.required("name", line(TYPE_NAME_MAX));
         let renewal_url = fields.optional("renewal_url", link);
         let office_contact = fields.optional("office_contact", lines(fields::TEXT_MAX)).flatten();
         let grace_days = fields.optional("grace_days", integer(0..=GRACE_MAX)).unwrap_or(0);

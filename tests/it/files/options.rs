@@ -14,6 +14,9 @@ fn wrong_options_say_what_is_allowed() {
     assert!(parse(&["status=A", "status=B"], &[], None, None).contains("twice"));
     assert!(parse(&[], &["AAI=happy"], None, None).contains("active, suspended, revoked"));
     assert!(parse(&[], &["AAI"], None, None).contains("FROM=TO"));
+    assert!(parse(&[], &["---=closed"], None, None).contains("--status: \"---\" has no letters and no digits"));
+    let long = "x".repeat(201);
+    assert!(parse(&[], &[], Some(&long), None).ends_with("the name of a permit type has at most 200 characters"));
     assert!(parse(&["permit_type=A"], &[], Some("Taxi"), None).contains("exclude"));
     assert!(parse(&[], &[], Some("—"), None).contains("--permit-type"));
     for format in ["", "dd.mm.yyyy", "%d.%m", "%Y-%m-%d %H:%M", "%d.%m.%Q", "%H", "%s"] {

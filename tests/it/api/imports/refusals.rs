@@ -73,6 +73,7 @@ async fn options_are_those_of_the_command_and_the_wrong_ones_are_named() {
         ("?map=colour%3DA", "/map"),
         ("?map=status%3DA&map=status%3DB", "/map"),
         ("?status=x", "/status"),
+        ("?status=*%3Dclosed", "/status"),
         ("?permit_type=!!", "/permit_type"),
         ("?date_format=%25Q", "/date_format"),
     ] {

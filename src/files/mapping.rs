@@ -4,7 +4,7 @@
 use super::fault::{FileFault, quoted};
 use super::fields::{AFTER_STREET, Field};
 use super::formula::unguard;
-use super::options::ImportOptions;
+use super::options::{ColumnChoice, ImportOptions};
 use super::reading::Row;
 use super::remarks::{Reason, Remark};
 use super::values::squash;
@@ -45,8 +45,18 @@ impl Mapping {
         if missing.is_empty() {
             Ok(mapping)
         } else {
-            Err(FileFault::MissingFields { fields: missing, columns: mapping.header })
+            let taken = missing.iter().filter_map(|&field| mapping.taken_from(field, options)).collect();
+            Err(FileFault::MissingFields { fields: missing, columns: mapping.header, taken })
         }
+    }
+
+    /// Of a field that has no column, the choice that took the one which bears its name.
+    fn taken_from(&self, field: Field, options: &ImportOptions) -> Option<ColumnChoice> {
+        let own = squash(field.as_str());
+        let is_its_name = |name: &str| name == own || field.names().any(|known| known == name);
+        let took =
+            |choice: &&ColumnChoice| self.column(choice.field).is_some_and(|column| is_its_name(&squash(column)));
+        options.map().iter().find(took).cloned()
     }
 
     /// Whether a row names all that is needed, if it is the header; and how many fields it names.
@@ -56,11 +66,17 @@ impl Mapping {
         (whole, mapping.places.iter().flatten().count())
     }
 
-    /// The fields without which there is no permit.
+    /// The fields without which there is no permit; and the status, if somebody says what its words mean: read as no words
+    /// at all, permits that are not in force would be.
     pub fn needed(options: &ImportOptions) -> impl Iterator<Item = Field> {
-        let given = options.permit_type().is_some();
-        let needed = [Field::PermitNumber, Field::PermitType, Field::HolderName, Field::ExpiresOn];
-        needed.into_iter().filter(move |&field| !(given && field == Field::PermitType))
+        let typed = options.permit_type().is_some();
+        let told = options.explains_status() && !options.leaves_out(Field::Status);
+        let needed = [Field::PermitNumber, Field::PermitType, Field::Status, Field::HolderName, Field::ExpiresOn];
+        needed.into_iter().filter(move |&field| match field {
+            Field::PermitType => !typed,
+            Field::Status => told,
+            _ => true,
+        })
     }
 
     /// The columns that can be told, and the first of what cannot.

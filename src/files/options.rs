@@ -327,6 +327,11 @@ impl ImportOptions {
         self.status.get(squashed).map(|choice| choice.to)
     }
 
+    /// Whether somebody says what a status word means.
+    pub(super) fn explains_status(&self) -> bool {
+        !self.status.is_empty()
+    }
+
     /// The type of every row.
     pub fn permit_type(&self) -> Option<&str> {
         self.permit_type.as_deref()

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::fields::Field;
 use super::option_names::Surface;
+use super::options::ColumnChoice;
 use super::reading::SheetSeen;
 use super::remarks::shorten;
 use crate::domain::text::one_line;
@@ -115,6 +116,8 @@ pub enum FileFault {
         fields: Vec<Field>,
         /// The columns of the file.
         columns: Vec<String>,
+        /// Choices that took columns of their names for other fields.
+        taken: Vec<ColumnChoice>,
     },
     /// Columns whose dates can all be read in two ways.
     AmbiguousDates {

@@ -2,6 +2,7 @@
 
 use super::super::fields::Field;
 use super::super::option_names::{ImportOption, Surface};
+use super::super::options::ColumnChoice;
 use super::super::reading::{COLUMNS_MAX, ROW_BYTES_MAX, SheetSeen};
 use super::super::remarks::shorten;
 use super::FileFault;
@@ -80,12 +81,18 @@ impl FileFault {
                 format!("{}its columns are {}", other.unwrap_or_default(), quoted(columns))
             }
             Self::DuplicateColumn { field, .. } => format!("rename one, or choose another with {}", map(field)),
-            Self::MissingFields { fields, columns } => {
+            Self::MissingFields { fields, columns, taken } => {
+                let field: &dyn std::fmt::Display = if let [only] = &fields[..] { only } else { &"FIELD" };
+                let taken = taken.iter().map(|ColumnChoice { field, column }| {
+                    let map = surface.option(ImportOption::Map);
+                    format!("{:?} is taken by {map} for {field}; ", shorten(column))
+                });
+                let taken: String = taken.collect();
                 let one_type = surface.option_with(ImportOption::PermitType, "TYPE");
                 let or_type =
                     fields.contains(&Field::PermitType).then(|| format!(", or give all rows one type with {one_type}"));
                 let or_type = or_type.unwrap_or_default();
-                format!("name it with {}{or_type}; the file's columns are {}", map(&"FIELD"), quoted(columns))
+                format!("{taken}name it with {}{or_type}; the file's columns are {}", map(field), quoted(columns))
             }
             Self::AmbiguousDates { formats, .. } => {
                 format!("say which with {} or {}", dates(formats[0]), dates(formats[1]))

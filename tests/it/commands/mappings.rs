@@ -12,13 +12,15 @@ fn desk() -> Desk {
     desk
 }
 
-const CHOSEN: [&str; 12] = [
+const CHOSEN: [&str; 14] = [
     "--map",
     "permit_number=Ref",
     "--map",
     "holder_name=Who",
     "--map",
     "expires_on=Until",
+    "--map",
+    "status=State",
     "--status",
     "laufend=active",
     "--status",
@@ -30,8 +32,8 @@ const CHOSEN: [&str; 12] = [
 #[test]
 fn what_was_saved_is_used_again_and_what_is_given_goes_before_it() {
     let desk = desk();
-    let status = ["--map", "status=State", "--date-format", "%d/%m/%Y", "--save-mapping", "  Old   System "];
-    let first = desk.json(&[&["import", "old.csv", "--json"], &CHOSEN[..], &status[..]].concat());
+    let saved = ["--date-format", "%d/%m/%Y", "--save-mapping", "  Old   System "];
+    let first = desk.json(&[&["import", "old.csv", "--json"], &CHOSEN[..], &saved[..]].concat());
     assert_eq!((&first["permits_created"], &first["committed"]), (&2.into(), &true.into()), "{first}");
     let again = desk.json(&["import", "new.csv", "--mapping", "old system", "--json"]);
     assert_eq!((&again["permits_renewed"], &again["rejected"]), (&2.into(), &0.into()), "{again}");

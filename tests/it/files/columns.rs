@@ -1,8 +1,9 @@
 //! Columns: which field each one carries.
 
+use permit_notifier::domain::permit::PermitStatus;
 use permit_notifier::files::{self, FileFault, ImportOptions, Reason};
 
-use super::{HEADER, day, options, plain, read, refused};
+use super::{HEADER, day, errors, options, plain, read, refused};
 
 #[test]
 fn headers_are_matched_without_case_spaces_and_punctuation() {
@@ -163,4 +164,34 @@ fn the_apostrophe_before_a_formula_is_not_a_part_of_the_cell() {
     let (_, terms) = read(text, &plain()).unwrap();
     let names: Vec<_> = terms.iter().map(|term| (term.permit_number.as_str(), term.holder_name.as_str())).collect();
     assert_eq!(names, [("-1", "=1+1"), ("'2", "'Ann'"), ("3", "'@b")]);
+}
+
+#[test]
+fn status_words_that_are_explained_need_a_column() {
+    let text = "permit_number,permit_type,holder_name,expires_on,State now\n1,Food,Ann,2026-01-31,ruhend\n";
+    let explained = options(&[], &["ruhend=suspended"], None, false);
+    let sentence = read(text, &explained).unwrap_err().fault.to_string();
+    let parts = ["no column was recognised for status; name it with --map status=COLUMN;", "\"State now\""];
+    assert!(parts.iter().all(|part| sentence.contains(part)), "{sentence}");
+    assert!(read(text, &explained.leaving_out(&["status"]).unwrap()).is_ok(), "somebody says that it has none");
+    let (_, terms) = read(text, &options(&["status=State now"], &["ruhend=suspended"], None, false)).unwrap();
+    assert_eq!(terms[0].status, PermitStatus::Suspended);
+}
+
+#[test]
+fn a_column_that_was_chosen_for_another_field_is_said_to_be_taken() {
+    let text = "permit_number,permit_type,holder_name,expires_on\n1,Food,Ann,2026-01-31\n";
+    let error = read(text, &options(&["issued_on=expires_on"], &[], None, false)).unwrap_err();
+    let sentence = error.fault.to_string();
+    let said = "no column was recognised for expires_on; \"expires_on\" is taken by --map for issued_on; \
+                name it with --map expires_on=COLUMN";
+    assert!(sentence.starts_with(said), "{sentence}");
+}
+
+#[test]
+fn the_name_of_a_type_is_no_longer_than_by_hand() {
+    let row = |name: &str| format!("permit_number,permit_type,holder_name,expires_on\n1,{name},Ann,2026-01-31\n");
+    let (reading, _) = read(row(&"é".repeat(201)), &plain()).unwrap();
+    assert_eq!(errors(&reading), [(2, "permit_type", Reason::InvalidPermitType)]);
+    assert_eq!(read(row(&"é".repeat(200)), &plain()).unwrap().0.rejected, 0);
 }

@@ -46,7 +46,8 @@ pub(super) fn id_of(report: &Value) -> Option<uuid::Uuid> {
 /// Why a file is refused, with what can be done about it on this page.
 fn for_people(code: &str, fact: String, advice: Option<String>) -> String {
     let here = match code {
-        "missing_fields" => "Choose the columns below, or give all permits one type.",
+        "missing_fields" if fact.contains("permit_type") => "Choose the columns below, or give all permits one type.",
+        "missing_fields" => "Choose the columns below.",
         "ambiguous_dates" | "mixed_dates" => "Choose below how the dates are written.",
         "duplicate_column" => "Rename one of them in the file, or choose another column below.",
         "sheet_needed" | "no_such_sheet" => "Choose below which sheet is meant.",

@@ -45,6 +45,8 @@ pub struct Look {
     pub delimiter: Option<Delimiter>,
     /// Which row of the file the header is.
     pub header_row: u64,
+    /// Whether it is a file of errors of an earlier import, which has its header in the first row.
+    pub is_errors_file: bool,
     /// The first rows of the file, in which the names of the columns may stand.
     pub first_rows: Vec<RowSeen>,
     /// In the order of the file.
@@ -129,6 +131,7 @@ fn look_into(file: Input, options: &ImportOptions) -> Result<Look, FileFault> {
         source => source?,
     };
     let first_rows = first_rows(&mut source)?;
+    let is_errors_file = source.is_errors_file();
     let (mapping, _) = Mapping::find(source.header(), options);
     let header = source.header().iter();
     let mut columns: Vec<Column> = header.map(|name| Column { name: name.clone(), samples: Vec::new() }).collect();
@@ -158,6 +161,7 @@ fn look_into(file: Input, options: &ImportOptions) -> Result<Look, FileFault> {
         encoding: source.encoding().as_str(),
         delimiter: source.delimiter(),
         header_row: source.header_row(),
+        is_errors_file,
         first_rows,
         columns,
         fields: Field::ALL.iter().map(of).collect(),
@@ -176,6 +180,7 @@ impl Look {
             encoding: Encoding::Utf8.as_str(),
             delimiter: None,
             header_row: 0,
+            is_errors_file: false,
             first_rows: Vec::new(),
             columns: Vec::new(),
             fields: Vec::new(),

@@ -170,8 +170,12 @@ pub struct ImportOptions {
     /// The name of a saved mapping that was used, and the columns that it chose.
     saved: Option<(String, Vec<ColumnChoice>)>,
     sheet: Option<String>,
+    /// Whether a saved mapping names the sheet; then it is left aside in a file that has none.
+    sheet_is_saved: bool,
     /// The row in which the names of the columns stand.
     header_row: Option<u64>,
+    /// Whether a saved mapping says so; then it is left aside in a file of errors, which has them in its first row.
+    header_row_is_saved: bool,
 }
 
 impl ImportOptions {
@@ -251,6 +255,7 @@ impl ImportOptions {
             self.status.entry(word).or_insert(choice);
         }
         self.date_format = self.date_format.or(saved.date_format);
+        (self.sheet_is_saved, self.header_row_is_saved) = (self.sheet.is_none(), self.header_row.is_none());
         self.sheet = self.sheet.or(saved.sheet);
         self.header_row = self.header_row.or(saved.header_row);
         self
@@ -300,6 +305,11 @@ impl ImportOptions {
         self.sheet.as_deref()
     }
 
+    /// The sheet that somebody says a file has that has none.
+    pub(super) fn sheet_of_text(&self) -> Option<&str> {
+        self.sheet().filter(|_| !self.sheet_is_saved)
+    }
+
     /// The same with the names of the columns in this row of the file.
     #[must_use]
     pub fn of_header_row(mut self, row: Option<u64>) -> Self {
@@ -310,6 +320,11 @@ impl ImportOptions {
     /// The row in which the names of the columns stand.
     pub(super) fn header_row(&self) -> Option<u64> {
         self.header_row
+    }
+
+    /// The same for a file of errors.
+    pub(super) fn header_row_of_errors(&self) -> Option<u64> {
+        self.header_row.filter(|_| !self.header_row_is_saved)
     }
 
     /// Whether no column is looked for.

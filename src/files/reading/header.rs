@@ -9,6 +9,7 @@ use super::super::formula::unguard;
 use super::super::mapping::Mapping;
 use super::super::options::ImportOptions;
 use super::super::probe::Delimiter;
+use super::super::rejected::is_errors_header;
 use super::super::remarks::{Reason, Remark, shorten};
 use super::{Body, COLUMNS_MAX, Row, Source};
 use crate::domain::text::one_line;
@@ -79,6 +80,12 @@ impl Source {
         Ok(())
     }
 
+    /// Whether it is a file of errors of an earlier import, which has its header in the first row.
+    pub(in crate::files) fn is_errors_file(&mut self) -> bool {
+        let Ok(mut rows) = self.all_rows() else { return false };
+        matches!(rows.next_row(), Ok(Some(row)) if row.number == 1 && is_errors_header(row.cells()))
+    }
+
     fn set_delimiter(&mut self, delimiter: Delimiter) {
         if let Body::Text(text) = &mut self.body {
             text.delimiter = delimiter;
@@ -106,7 +113,9 @@ impl Source {
     }
 
     fn candidate(&mut self, options: &ImportOptions) -> Result<Candidate, FileFault> {
-        if let Some(row) = options.header_row() {
+        if let Some(row) = options.header_row()
+            && (options.header_row_of_errors().is_some() || !self.is_errors_file())
+        {
             return self.said(row, options);
         }
         let best = self.best_named(options)?;

@@ -145,7 +145,7 @@ impl Source {
         probe::refuse_other_formats(&head)?;
         let body = if probe::is_zip(&head) {
             Body::Workbook(Box::new(Workbook::open(file, options.sheet())?))
-        } else if options.sheet().is_some() {
+        } else if options.sheet_of_text().is_some() {
             return Err(FileFault::NoSheets);
         } else {
             Body::Text(TextFile::open(file, &head)?)

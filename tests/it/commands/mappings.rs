@@ -91,3 +91,33 @@ fn a_mapping_that_does_not_fit_or_does_not_exist_is_named() {
         assert!(refused.err.contains("mapping"), "{refused:?}");
     }
 }
+
+#[test]
+fn what_a_mapping_says_of_a_sheet_or_header_row_is_left_aside_in_a_file_of_errors() {
+    let desk = desk();
+    let mut book = rust_xlsxwriter::Workbook::new();
+    book.add_worksheet().set_name("Notes").expect("a name").write_string(0, 0, "x").expect("written");
+    let sheet = book.add_worksheet().set_name("Permits").expect("a name");
+    sheet.write_string(0, 0, "Licences").expect("written");
+    sheet.write_row(3, 0, ["Ref", "Who", "Until"]).expect("written");
+    let rows = [["A-1", "Ann", "2027-05-04"], ["A-2", "Bob", "soon"], ["A-3", "Cy", "later"], ["A-4", "Di", "once"]];
+    for (at, row) in (4..).zip(rows) {
+        sheet.write_row(at, 0, row).expect("written");
+    }
+    book.save(desk.folder().join("book.xlsx")).expect("written");
+    let map = [&CHOSEN[..6], &CHOSEN[12..]].concat();
+    let place = ["--sheet", "Permits", "--header-row", "4", "--save-mapping", "Book", "--keep-good-rows"];
+    let errors = ["--errors", "errors.csv"];
+    let first = desk.run(&[&["import", "book.xlsx"], &map[..], &place, &errors].concat());
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let text = std::fs::read_to_string(desk.folder().join("errors.csv")).expect("the file");
+    let mended = text.replace("soon", "2027-05-04").replace("later", "2027-05-05").replace("once", "2027-05-06");
+    std::fs::write(desk.folder().join("errors.csv"), mended).expect("written");
+    let again = desk.json(&["import", "errors.csv", "--mapping", "Book", "--json"]);
+    assert_eq!((&again["permits_created"], &again["guessed"]["header_row"]), (&3.into(), &1.into()), "{again}");
+    // What somebody says now is another matter.
+    let sheet = desk.run(&["import", "errors.csv", "--mapping", "Book", "--sheet", "Permits"]);
+    assert!(sheet.code == Some(1) && sheet.err.contains("a text file has no sheets"), "{sheet:?}");
+    let row = desk.run(&["import", "errors.csv", "--mapping", "Book", "--header-row", "9"]);
+    assert!(row.code == Some(1) && row.err.contains("row 9, which was to be the header"), "{row:?}");
+}

@@ -12,6 +12,7 @@ pub struct Looked {
     /// None in workbooks.
     pub delimiter: Option<String>,
     pub header_row: u64,
+    pub is_errors_file: bool,
     /// In one of them the names of the columns may stand.
     pub first_rows: Vec<RowSeen>,
     pub columns: Vec<Column>,
@@ -78,6 +79,16 @@ pub struct FormatSeen {
 }
 
 impl Looked {
+    /// What a saved mapping says about the place of the table, as far as it fits this file: text has no sheets, and the
+    /// errors of an earlier import begin with their header.
+    pub fn place(&self, sheet: Option<String>, header_row: Option<u64>) -> (Option<String>, Option<u64>) {
+        (sheet.filter(|_| !self.is_text()), header_row.filter(|_| !self.is_errors_file))
+    }
+
+    fn is_text(&self) -> bool {
+        self.delimiter.is_some()
+    }
+
     /// Whether there is a choice of sheets.
     pub fn has_sheets(&self) -> bool {
         self.sheets.len() > 1

@@ -74,7 +74,7 @@ impl FilePage {
             None => 0,
         };
         let words = words.unwrap_or_else(|| words_of(&file));
-        let looked: Option<Looked> = file.look.clone().and_then(|look| serde_json::from_value(look).ok());
+        let looked = looked(&file);
         Ok(Self {
             frame: Frame::of(pages, user, PATH, format!("Import {}", file.file_name)),
             may_import: user.may(Role::Clerk),
@@ -164,6 +164,11 @@ impl FilePage {
     }
 }
 
+/// What the file looks like, as far as it could be read.
+fn looked(file: &KeptFile) -> Option<Looked> {
+    file.look.clone().and_then(|look| serde_json::from_value(look).ok())
+}
+
 /// With what a file was checked.
 fn words_of(file: &KeptFile) -> ImportWords {
     serde_json::from_value(file.words.clone()).unwrap_or_default()
@@ -218,7 +223,7 @@ pub(super) async fn act(
 
 /// Checks it as the form has it, and saves that first if somebody wants so.
 async fn check_again(pages: &Pages, user: &User, file: KeptFile, form: &Form) -> Result<Response, Problem> {
-    let looked: Looked = file.look.clone().and_then(|look| serde_json::from_value(look).ok()).unwrap_or_default();
+    let looked = looked(&file).unwrap_or_default();
     let words = of_form(form, &looked);
     let saves = form.text("do") == "save";
     let name = form.text("mapping_name");
@@ -245,6 +250,7 @@ async fn use_saved(pages: &Pages, user: &User, file: KeptFile, form: &Form) -> R
     let chosen: MappingWords = serde_json::from_value(saved.words).unwrap_or_default();
     let MappingWords { map, leave_out, status, permit_type, date_format, sheet, header_row } = chosen;
     let mapping = Some(saved.name);
+    let (sheet, header_row) = looked(&file).unwrap_or_default().place(sheet, header_row);
     let chosen = ImportWords { map, leave_out, status, permit_type, date_format, ..words_of(&file) };
     let words = ImportWords { mapping, sheet, header_row, ..chosen };
     if let Err(refused) = pages.api.files.check(&words).await {

@@ -222,3 +222,46 @@ async fn of_a_workbook_with_several_sheets_one_is_chosen() {
     assert_eq!(api.office.text("SELECT holder_name FROM permits").await, ["Bob"]);
     api.close().await;
 }
+
+#[tokio::test]
+async fn a_mapping_of_a_workbook_reads_the_errors_of_that_workbook_and_its_status_words_need_a_column() {
+    let api = TestApi::open().await;
+    let clerk = api.signed_in(Role::Clerk).await;
+    let mut book = rust_xlsxwriter::Workbook::new();
+    book.add_worksheet().write_string(0, 0, "x").unwrap();
+    let sheet = book.add_worksheet().set_name("Permits").unwrap();
+    sheet.write_string(0, 0, "Licences").unwrap();
+    sheet.write_row(2, 0, ["Number", "Type", "Holder", "Expires", "Status"]).unwrap();
+    sheet.write_row(3, 0, ["I-1", "Food", "Ann", "2028-02-29", "ruht"]).unwrap();
+    let sent_book = clerk.upload("/import", "permits.xlsx", book.save_to_buffer().unwrap()).await;
+    let path = sent_book.header("location").to_owned();
+    clerk.post(&path, &[("sheet", "Permits")]).await;
+    let chosen = [
+        ("sheet", "Permits"),
+        ("header_row", "3"),
+        ("status-word", "ruht"),
+        ("status-means", "suspended"),
+        ("do", "save"),
+        ("mapping_name", "Book"),
+    ];
+    assert_eq!(clerk.post(&path, &chosen).await.status, 303);
+    let id = api.office.text("SELECT id::text FROM import_mappings").await.concat();
+    let text = "Number,Type,Holder,Expires,Status,error\nI-1,Food,Ann,2028-02-29,ruht,x\nI-2,Food,Bo,2028-02-29,ruht,x\n\
+                I-3,Food,Cy,2028-02-29,ruht,x\n";
+    let path = sent(&clerk, "errors.csv", text).await;
+    clerk.post(&path, &[("do", "use"), ("mapping", &id)]).await;
+    clerk.get(&path).await.shows(&["<dt>Column names in row</dt><dd>1</dd>", "All 3 rows can be imported."]);
+    assert_eq!(import(&clerk, &path).await.status, 303);
+    assert_eq!(permits(&api).await, ["I-1 suspended", "I-2 suspended", "I-3 suspended"]);
+
+    // Without the column they would be active.
+    let path = sent(&clerk, "bare.csv", "Number,Type,Holder,Expires,error\nI-4,Food,Ann,2028-02-29,x\n").await;
+    clerk.post(&path, &[("do", "use"), ("mapping", &id)]).await;
+    let page = clerk.get(&path).await;
+    page.shows(&["No column was recognised for status. Choose the columns below."]);
+    assert!(!page.text.contains("value=\"import\"") && !page.text.contains("give all permits one type"), "{page:?}");
+    clerk.post(&path, &[("field/status", "-")]).await;
+    assert_eq!(import(&clerk, &path).await.status, 303);
+    assert_eq!(permits(&api).await.last().map(String::as_str), Some("I-4 active"));
+    api.close().await;
+}

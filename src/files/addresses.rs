@@ -13,6 +13,8 @@ pub(super) struct Addresses {
     pub good: Vec<(String, EmailAddress)>,
     /// Why what is written there is no address; of several the first.
     pub bad: Option<EmailAddressError>,
+    /// Whether that stands before all usable ones.
+    pub bad_first: bool,
     /// A usable address had to be cleaned.
     pub cleaned: bool,
     /// Keys of the usable ones.
@@ -65,7 +67,10 @@ impl Addresses {
                     self.good.push((name.to_owned(), parsed));
                 }
             }
-            Err(error) => self.bad = self.bad.take().or(Some(error)),
+            Err(error) => {
+                self.bad_first |= self.good.is_empty();
+                self.bad = self.bad.take().or(Some(error));
+            }
         }
     }
 }

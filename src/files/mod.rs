@@ -82,7 +82,8 @@ pub struct Reading {
     pub mapped: Vec<MappedColumn>,
     /// Cells with addresses that were usable after cleaning (`mailto:`, outer spaces, a trailing dot or comma).
     pub addresses_cleaned: u64,
-    /// Rows whose holder has no address: no such column, an empty cell, or a word such as `N/A`.
+    /// Rows whose holder has no address: no such column, an empty cell, a word such as `N/A`, or a malformed address that
+    /// was left out.
     pub addresses_missing: u64,
     /// The first [`REMARKS_KEPT`] errors, by row.
     pub errors: Vec<Remark>,

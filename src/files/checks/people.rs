@@ -25,19 +25,22 @@ pub(super) struct People {
 }
 
 impl Checker<'_> {
-    /// The holder's address is the first of its cell; the others, and those of the contact columns, are contacts.
+    /// The holder's address is the first of its cell; the others, and those of the contact columns, are contacts. They stay
+    /// so if the first one is none: who comes second in a cell is not the holder.
     pub(super) fn people(&mut self, row: &Row<'_>) -> People {
         let mut people = People::default();
         let holder = self.addresses(row, Field::HolderEmail);
-        self.addresses_missing += u64::from(holder.good.is_empty() && holder.bad.is_none());
         people.holder_unusable = holder.bad.is_some();
         for (name, address) in holder.good {
-            if people.holder.is_none() {
+            if people.holder.is_none() && !holder.bad_first {
                 people.holder = Some(address);
             } else {
                 people.add(name, Some(address), CONTACT, true);
             }
         }
+        // Where a malformed address is an error, it is listed as one instead.
+        let is_missing = people.holder.is_none() && (holder.bad.is_none() || self.options.keep_good_rows());
+        self.addresses_missing += u64::from(is_missing);
         people.contacts.extend(self.listed_contacts(row));
         let cell = |field| text::one_line(self.mapping.cell(row, field));
         let (name, role) = (cell(Field::ContactName), cell(Field::ContactRole));

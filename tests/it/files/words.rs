@@ -116,11 +116,15 @@ fn a_malformed_address_rejects_its_row_or_is_left_out_with_a_warning() {
     let (reading, terms) = read(with_addresses(&cells), &plain()).unwrap();
     assert_eq!((reading.rejected, terms.len()), (5, 0));
     assert_eq!(reading.rejected_by_reason, BTreeMap::from([(Reason::MalformedAddress, 5)]));
+    assert_eq!(reading.addresses_missing, 0, "they are listed one by one instead");
     let (reading, terms) = read(with_addresses(&cells), &options(&[], &[], None, true)).unwrap();
     assert_eq!((reading.rejected, terms.len(), reading.warnings.len()), (0, 5, 5));
-    assert_eq!(reading.addresses_missing, 0, "they are listed one by one instead");
-    assert_eq!(terms[0].holder_email, None);
-    assert_eq!(terms[4].holder_email.as_ref().unwrap().to_string(), "c@d.org");
+    assert_eq!(reading.addresses_missing, 5);
+    assert!(terms.iter().all(|term| term.holder_email.is_none() && term.holder_unusable), "{terms:?}");
+    let contacts: Vec<_> = terms[4].contacts.iter().filter_map(|contact| contact.email.as_ref()).collect();
+    assert_eq!(contacts, ["c@d.org"].map(|address| address.parse().unwrap()).iter().collect::<Vec<_>>());
+    let (reading, terms) = read(with_addresses(&["c@d.org; a@@b.org"]), &options(&[], &[], None, true)).unwrap();
+    assert_eq!((reading.addresses_missing, terms[0].holder_email.is_some()), (0, true));
 }
 
 #[test]

@@ -93,6 +93,10 @@ async fn a_malformed_address_leaves_the_known_one_and_says_so() {
     assert_eq!((report.permits_renewed, state().await.as_str()), (1, known));
     let report = import("1,Food,Ann Lee,new@example.org; second@@example.org,2028-05-31,d@@example.org").await;
     assert_eq!((report.permits_updated, state().await), (1, known.replace("good", "new")));
+    let report = import("1,Food,Ann Lee,new(at)example.org; asst@example.org,2028-05-31,c@example.org").await;
+    assert_eq!((report.permits_updated, report.addresses_missing), (1, 1));
+    let state_now = state().await;
+    assert!(state_now.starts_with("new@example.org,") && state_now.contains("asst@example.org"), "{state_now}");
     import("1,Food,Ann Lee,,2028-05-31,").await;
     assert_eq!(state().await, ",", "an empty cell says that there is none");
 }

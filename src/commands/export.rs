@@ -71,9 +71,15 @@ struct Which {
     archived: Option<bool>,
 }
 
+impl Arguments {
+    /// What is wrong with the options together.
+    pub fn fault(&self) -> Option<&'static str> {
+        (self.bom && !self.format.is_csv()).then_some("--bom is for csv and blds")
+    }
+}
+
 pub async fn run(arguments: Arguments, config: Config, database: &Database) -> Result<ExitCode> {
     let Arguments { format, bom, which } = arguments;
-    ensure!(!bom || format.is_csv(), "--bom is for csv and blds");
     let mut out = std::io::stdout();
     ensure!(format != ExportFormat::Xlsx || !out.is_terminal(), "a workbook is nothing to look at: give it to a file");
     let app = App::open(config, database).await?;

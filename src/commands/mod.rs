@@ -86,12 +86,19 @@ fn date(text: &str) -> Result<NaiveDate, String> {
         .ok_or_else(|| "a date is written YYYY-MM-DD and must exist".to_owned())
 }
 
+/// What is wrong with a command line of which each option is right by itself.
+fn contradiction(command: &Command) -> Option<String> {
+    match command {
+        Command::Import(arguments) => arguments.options().err().map(|fault| fault.to_string()),
+        Command::Export(arguments) => arguments.fault().map(str::to_owned),
+        _ => None,
+    }
+}
+
 /// Runs the command; errors are one sentence on standard error and exit code 1.
 pub fn run(cli: Cli) -> ExitCode {
     let command = cli.command.unwrap_or(Command::Serve(serve::Arguments::default()));
-    if let Command::Import(arguments) = &command
-        && let Err(fault) = arguments.options()
-    {
+    if let Some(fault) = contradiction(&command) {
         eprintln!("error: {fault}");
         return ExitCode::from(2);
     }

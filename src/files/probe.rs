@@ -56,8 +56,15 @@ pub(super) fn refuse_other_formats(head: &[u8]) -> Result<(), FileFault> {
     };
     match OTHERS.iter().find(|(magic, _)| begins(magic) || is_markup(magic)) {
         Some((_, name)) => Err(FileFault::OtherFormat(name)),
+        None if is_json(text) => Err(FileFault::OtherFormat("JSON")),
         None => Ok(()),
     }
+}
+
+/// Whether it begins as an object of JSON does, or a list of such or of lists. A bracket alone may begin a column's name.
+fn is_json(text: &[u8]) -> bool {
+    let after = |bracket: &[u8]| text.strip_prefix(bracket).and_then(|rest| rest.trim_ascii_start().first());
+    matches!(after(b"{"), Some(b'"' | b'}')) || matches!(after(b"["), Some(b'{' | b'[' | b']'))
 }
 
 /// Whether it is a zip archive, as xlsx and ods are.

@@ -62,7 +62,12 @@ impl Notes {
     /// The warnings; `header_row` is the one below which the sheet was read.
     pub fn remarks(&self, sheet: &SheetRows<'_>, header_row: u64) -> Vec<Remark> {
         let tallies = [
-            self.hidden.say(Reason::HiddenRows, "row is hidden", "rows are hidden", " and are read like the others"),
+            self.hidden.say(
+                Reason::HiddenRows,
+                "row is hidden",
+                "rows are hidden",
+                which(self.hidden.count, " and is read like the others", " and are read like the others"),
+            ),
             self.formulas.say(
                 Reason::Formulas,
                 "cell is a formula",

@@ -48,6 +48,9 @@ fn what_is_no_table_is_refused_in_one_sentence() {
         fault => panic!("{fault}"),
     };
     assert_eq!(other(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n"), "a PDF");
+    assert_eq!(other(b"\xef\xbb\xbf[\n  {\"permit_number\": \"1\"}\n]\n"), "JSON");
+    assert_eq!(other(b"{ \"permits\": [] }"), "JSON");
+    assert!(!matches!(refused("[number],{type}\n1,2\n"), FileFault::OtherFormat(_)), "names in brackets");
     assert!(other(b"\xD0\xCF\x11\xE0").starts_with("an old Excel workbook (xls)"));
     assert_eq!(other(b"\x1f\x8b\x08\0"), "a gzip archive");
     assert!(matches!(refused(format!("{HEADER}1,Food,A\0nn,,2026-01-01\n")), FileFault::Binary));

@@ -245,6 +245,12 @@ fn what_nobody_sees_in_a_sheet_is_said() {
         said(Reason::BesideTable)
     );
     assert_eq!(said(Reason::HiddenColumns), "a hidden column is read like the others: D");
+    let book = workbook(|sheet| {
+        sheet.write_row(1, 0, ["1", "Food", "Ann", "", "2026-05-01"]).unwrap();
+        sheet.set_row_hidden(1).unwrap();
+    });
+    let (reading, _) = read_book(&book);
+    assert_eq!(warned(&reading, Reason::HiddenRows), "one row is hidden (row 2) and is read like the others");
 }
 
 #[test]

@@ -100,6 +100,7 @@ async fn a_file_that_is_refused_as_a_whole_is_a_problem_that_says_why() {
         (b"%PDF-1.7 and so on".to_vec(), "other_format"),
         (b"a,b\n\0,1\n".to_vec(), "binary"),
         (b"permit_number,holder_name\n\xff,1\n".to_vec(), "missing_fields"),
+        (b"[\n {\"permit_number\": \"1\"}]".to_vec(), "other_format"),
         (format!("{HEADER}\n1,Food,\"Ann,,2028-01-31\n").into_bytes(), "unclosed_quote"),
         (
             [HEADER.as_bytes(), "\n1,Food,Zoë Núñez,,2028-01-31\n2,Food,Jos".as_bytes(), b"\xe9,,2028-01-31\n"]

@@ -52,14 +52,14 @@ pub(super) async fn write(
     let ids: Vec<Uuid> = revivals.iter().map(|revival| revival.id).collect();
     lock_notices(connection, &ids).await?;
     lock_deliveries(connection, &ids).await?;
-    let held = held_before(connection, &ids).await?;
-    let ids = clear_superseded(connection, &revivals, &held, writing).await?;
+    let before = held_before(connection, &ids).await?;
+    let ids = clear_superseded(connection, &revivals, &before, writing).await?;
     let (present, begun) = present_copies(connection, &ids).await?;
     let mut awake: HashMap<Option<ReasonCode>, Vec<Uuid>> = HashMap::new();
     let mut suppressed_now = Vec::new();
     let mut missing = DeliveryColumns::default();
     for revival in revivals.iter().filter(|revival| ids.contains(&revival.id)) {
-        let hold = held.get(&revival.id).copied().or(writing.hold);
+        let hold = before.get(&revival.id).copied().or(writing.hold);
         for copy in &revival.owed {
             match present.get(&(revival.id, copy.recipient_key())) {
                 Some(id) if matches!(copy, Owed::Suppressed(_)) => suppressed_now.push(*id),
@@ -79,7 +79,7 @@ pub(super) async fn write(
     refresh_states(connection, &ids).await?;
     let revived = ids.len() as u64;
     let held =
-        if writing.hold.is_some() { revived } else { ids.iter().filter(|id| held.contains_key(id)).count() as u64 };
+        if writing.hold.is_some() { revived } else { ids.iter().filter(|id| before.contains_key(id)).count() as u64 };
     Ok(Counts { revived, held, ..Counts::default() })
 }
 
@@ -133,14 +133,14 @@ async fn held_before(connection: &mut PgConnection, notices: &[Uuid]) -> Result<
 async fn clear_superseded(
     connection: &mut PgConnection,
     revivals: &[Revival<'_>],
-    held: &HashMap<Uuid, ReasonCode>,
+    before: &HashMap<Uuid, ReasonCode>,
     writing: Writing,
 ) -> Result<Vec<Uuid>> {
     let ids: Vec<Uuid> = revivals.iter().map(|revival| revival.id).collect();
     let due_ons: Vec<NaiveDate> = revivals.iter().map(|revival| revival.timing.due_on).collect();
     let send_bys: Vec<NaiveDate> = revivals.iter().map(|revival| revival.timing.send_by).collect();
     let forward: Vec<bool> = revivals.iter().map(|revival| revival.timing.brought_forward).collect();
-    let holds: Vec<Option<ReasonCode>> = ids.iter().map(|id| held.get(id).copied().or(writing.hold)).collect();
+    let holds: Vec<Option<ReasonCode>> = ids.iter().map(|id| before.get(id).copied().or(writing.hold)).collect();
     let codes: Vec<Option<&str>> = holds.iter().map(|hold| hold.map(ReasonCode::as_str)).collect();
     let sentences: Vec<Option<&str>> = holds.iter().map(|hold| hold.map(ReasonCode::sentence)).collect();
     let owned = writing.hold.is_some() && (writing.scan_id.is_some() || writing.import_id.is_some());

@@ -41,7 +41,7 @@ fn seen(url: &str) -> (u16, String) {
 
 /// Waits for it so many times in a row: each asks another of the connections that are kept.
 fn until_seen(url: &str, wanted: (u16, &str)) {
-    let (until, mut in_a_row) = (Instant::now() + Duration::from_secs(60), 0);
+    let (until, mut in_a_row) = (Instant::now() + Duration::from_mins(1), 0);
     while in_a_row < 20 {
         let found = seen(url);
         in_a_row = if (found.0, &*found.1) == wanted { in_a_row + 1 } else { 0 };

@@ -1,7 +1,8 @@
 //! Options of an import that were saved under a name.
 
+use super::option_faults::OptionError;
 use super::option_names::Surface;
-use super::options::{ImportOptions, OptionError};
+use super::options::ImportOptions;
 use crate::domain::mapping::{MappingName, MappingWords};
 use crate::store::mappings::{find_mapping, list_mappings, save_mapping};
 use crate::store::{Moment, PgConnection, StoreError};

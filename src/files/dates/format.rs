@@ -7,7 +7,7 @@ use chrono::format::{Item, Parsed, StrftimeItems};
 
 use super::guesses::{ISO, parse_guess};
 use crate::domain::calendar::is_in_use;
-use crate::files::options::OptionError;
+use crate::files::option_faults::OptionError;
 
 /// A strftime format of dates, checked to name every day and to read back what it writes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,11 @@
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
-use super::{ActionRules, Move, conclude, explain, move_copies, open::open, words};
+use super::{
+    ActionRules, Move, conclude, explain, move_copies,
+    open::{Copy, open},
+    words,
+};
 use crate::{
     domain::{
         delivery::DeliveryState,
@@ -45,6 +49,7 @@ pub async fn give_up(
     reason: &str,
     rules: &ActionRules<'_>,
 ) -> Result<NoticeState> {
+    use DeliveryState as S;
     let mut transaction = connection.begin().await?;
     let opened = open(&mut transaction, notice).await?;
     let failed = opened.in_states(&[DeliveryState::Failed]);
@@ -54,10 +59,12 @@ pub async fn give_up(
     let reason = words::reason(reason)?;
     let step = Move::to(DeliveryState::Cancelled, Some(ReasonCode::ByPerson));
     move_copies(&mut transaction, &failed, step, rules.moment).await?;
-    let state = conclude(&mut transaction, notice).await?;
-    if state == NoticeState::Cancelled {
+    // Unless another copy goes on, has gone, or failed in another way, this is how the notice ends, and why.
+    let is_over = |copy: &Copy| matches!(copy.state, S::Failed | S::Cancelled | S::Skipped | S::Superseded);
+    if opened.copies.iter().all(is_over) {
         explain(&mut transaction, notice, Some(ReasonCode::ByPerson), Some(reason), None).await?;
     }
+    let state = conclude(&mut transaction, notice).await?;
     transaction.commit().await?;
     tracing::info!(notice_key = opened.key, state = state.as_str(), "what failed was given up by a person");
     Ok(state)

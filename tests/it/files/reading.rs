@@ -161,18 +161,18 @@ fn what_is_not_read_may_be_long_and_twenty_contacts_too() {
 proptest! {
     #[test]
     fn any_table_that_is_written_is_read_back_cell_by_cell(
-        table in (1usize..6).prop_flat_map(|width| {
+        table in (2usize..6).prop_flat_map(|width| {
             prop::collection::vec(prop::collection::vec("[^\0]{0,12}|[\"\r\n,;é\u{1f600} ]{0,6}", width), 0..12)
         }),
         crlf: bool,
         delimiter in prop::sample::select(vec![b',', b';', b'\t', b'|']),
     ) {
-        let width = table.first().map_or(1, Vec::len);
-        // With one column no delimiter stands in the header, and a comma is assumed.
-        let delimiter = if width == 1 { b',' } else { delimiter };
+        // Of names that nobody knows a row of the table may be taken for the header.
+        let names = ["permit_number", "holder_name", "expires_on", "description", "status"];
+        let width = table.first().map_or(names.len(), Vec::len);
         let terminator = if crlf { csv::Terminator::CRLF } else { csv::Terminator::Any(b'\n') };
         let mut writer = csv::WriterBuilder::new().delimiter(delimiter).terminator(terminator).from_writer(Vec::new());
-        writer.write_record((0..width).map(|i| format!("column{i}"))).unwrap();
+        writer.write_record(&names[..width]).unwrap();
         for row in &table {
             writer.write_record(row).unwrap();
         }

@@ -62,6 +62,7 @@ pub struct DeliveryView {
     pub state: String,
     #[schema(schema_with = words_or_null::<ReasonCode>)]
     pub reason_code: Option<String>,
+    /// Attempts that the server put off, of `MAX_ATTEMPTS`; `attempts` has all that were made.
     pub attempt_count: i32,
     pub next_attempt_at: DateTime<Utc>,
     /// Equal at each attempt.

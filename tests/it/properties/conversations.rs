@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use permit_notifier::{
-    domain::attempt::Outcome,
+    domain::attempt::{Outcome, Phase},
     mail::{Ended, Mailer as _, MayFinish, Session},
 };
 use proptest::{prelude::*, test_runner::TestCaseResult};
@@ -284,6 +284,11 @@ fn judge(case: &Case, (ended, next, dots): &Run) -> TestCaseResult {
     Ok(())
 }
 
+/// What a run comes to, without words.
+fn gist((ended, next, dots): &Run) -> (Outcome, Phase, bool, Option<bool>, usize) {
+    (ended.outcome, ended.phase, ended.transport_fault, next.as_ref().map(Result::is_ok), *dots)
+}
+
 #[test]
 fn a_message_ends_as_the_servers_bytes_say_however_they_are_cut() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -291,7 +296,12 @@ fn a_message_ends_as_the_servers_bytes_say_however_they_are_cut() {
         let whole = runtime.block_on(run(case, false));
         judge(case, &whole)?;
         let cut = runtime.block_on(run(case, true));
-        prop_assert_eq!(&cut, &whole, "cut differently");
+        if case.says().1 {
+            // How much of what nobody asked for is there when it is looked for, is a matter of time.
+            prop_assert_eq!(gist(&cut), gist(&whole), "cut differently");
+        } else {
+            prop_assert_eq!(&cut, &whole, "cut differently");
+        }
         Ok(())
     });
 }

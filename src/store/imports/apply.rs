@@ -90,6 +90,8 @@ pub enum Commit {
 
 /// Key of the transaction lock that lets one import apply at a time.
 const LOCK: i64 = 8_099_005_319_141_944_951;
+/// From so many rows on it matters what the database thinks how many there are.
+pub(super) const MANY: u64 = 1000;
 /// How many archived permits are listed.
 pub const ARCHIVED_LISTED: u32 = 1000;
 /// How often the transaction is begun anew because somebody else was in the way.
@@ -126,7 +128,6 @@ pub async fn apply(
 
 /// After many new rows the next import or scan must not plan as if there were none; autovacuum comes later.
 async fn refresh_statistics(connection: &mut PgConnection, applied: &Applied) {
-    const MANY: u64 = 1000;
     let Tally { created, renewed, updated, .. } = applied.permits;
     if created + renewed + updated < MANY {
         return;
@@ -245,6 +246,7 @@ async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Optio
     let contradictions = if alone { Contradictions::default() } else { find_contradictions(connection, id).await? };
     record::insert_import(connection, id, job.file, job.rules.by, job.at).await?;
     let notices_from = (!job.catch_up).then_some(moment.today);
+    write::allow_nested_loops(connection, job.rows < MANY).await?;
     let created = write::insert_permits(connection, id, notices_from, moment.today, moment.now).await?;
     if created < permits.created {
         return Ok(None);
@@ -279,6 +281,7 @@ async fn write_notices(connection: &mut PgConnection, job: &Job<'_>) -> Result<(
     let horizon = job.rules.window.map(|window| window.next_window_day_on_or_after(tomorrow));
     let horizon = horizon.and_then(|day| day.pred_opt()).unwrap_or(today);
     let affected = write::find_affected(connection, job.id, job.catch_up, today, horizon).await?;
+    write::allow_nested_loops(connection, true).await?;
     let permits: Vec<Uuid> = affected.iter().map(|one| one.permit_id).collect();
     let confirmed = affected.iter().filter(|one| job.catch_up && one.renewed);
     let renewals: Renewals = confirmed.map(|one| one.permit_id).collect();

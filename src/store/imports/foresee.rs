@@ -10,7 +10,10 @@ use chrono::{Days, NaiveDate};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{apply::Job, write};
+use super::{
+    apply::{Job, MANY},
+    write,
+};
 use crate::{
     domain::{outlook::outlook, schedule::Schedule},
     store::{
@@ -60,7 +63,9 @@ pub(super) async fn messages(connection: &mut PgConnection, job: &Job<'_>) -> Re
     let last = today.checked_add_days(Days::new(DAYS_AHEAD - 1)).unwrap_or(today);
     // A step is brought forward by less than a week.
     let horizon = last.checked_add_days(Days::new(if window.is_some() { 7 } else { 0 })).unwrap_or(last);
+    write::allow_nested_loops(connection, job.rows < MANY).await?;
     let affected = write::find_affected(connection, job.id, job.catch_up, today, horizon).await?;
+    write::allow_nested_loops(connection, true).await?;
     let permits: Vec<Uuid> = affected.iter().map(|one| one.permit_id).collect();
     let schedules = load_schedules(&mut *connection).await?;
     let nothing = Schedule::default();

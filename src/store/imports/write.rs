@@ -192,3 +192,12 @@ pub(super) async fn find_affected(
     );
     Ok(affected.fetch_all(connection).await?)
 }
+
+/// Whether the statements that follow in this transaction may join by nested loops. A table that an import filled which
+/// then broke off counts as empty in the statistics, and is full a moment after the next one wrote to it: a loop over
+/// all of its rows for each row of the file would not end. Of many rows it is never the best way.
+pub(super) async fn allow_nested_loops(connection: &mut PgConnection, may: bool) -> Result<()> {
+    let setting = if may { "on" } else { "off" };
+    sqlx::query!(r#"SELECT set_config('enable_nestloop', $1, true) AS "set!""#, setting).fetch_one(connection).await?;
+    Ok(())
+}

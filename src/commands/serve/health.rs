@@ -44,8 +44,12 @@ impl Health for ServiceHealth {
 
     fn refresh_metrics(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            let up = timeout(UP_LIMIT, self.may_write()).await.is_ok_and(|may| may.is_ok_and(|may| may));
-            metrics::set_database_up(up);
+            // None if it did not answer: then there is nothing to count.
+            let may_write = timeout(UP_LIMIT, self.may_write()).await.ok().and_then(Result::ok);
+            metrics::set_database_up(may_write == Some(true));
+            if may_write.is_none() {
+                return;
+            }
             if let Err(error) = self.count().await {
                 tracing::debug!("metrics were not counted: {error}");
             }

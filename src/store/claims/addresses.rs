@@ -2,7 +2,8 @@
 //! notice of each class gets a copy for each role that has none yet. So does each one that a person wrote before
 //! its due day and that waits for it. A copy that a person asked for goes where that person said.
 //!
-//! Runs in the transaction of every change, in every scan, and after a settle that ends such a copy unsent.
+//! Runs in the transaction of every change, in every scan, when a notice comes back of which a part is sent, and after
+//! a settle that ends such a copy unsent.
 
 use std::collections::{HashMap, HashSet};
 
@@ -85,11 +86,15 @@ struct Work {
 pub async fn follow_addresses(
     connection: &mut PgConnection,
     _: &Authority,
-    cases: &[Case],
+    cases: impl IntoIterator<Item = &Case>,
     suppressed: &Suppressed,
     writing: Writing,
 ) -> Result<()> {
-    let permits: Vec<Uuid> = cases.iter().map(|case| case.permit_id).collect();
+    let by_permit: HashMap<Uuid, &Case> = cases.into_iter().map(|case| (case.permit_id, case)).collect();
+    if by_permit.is_empty() {
+        return Ok(());
+    }
+    let permits: Vec<Uuid> = by_permit.keys().copied().collect();
     let ids = notices_that_may_go(connection, &permits, writing.moment.today).await?;
     if ids.is_empty() {
         return Ok(());
@@ -98,7 +103,6 @@ pub async fn follow_addresses(
     lock_deliveries(connection, &ids).await?;
     let notices = read_notices(connection, &ids).await?;
     let latest = latest_of_class(&notices, writing.moment.today);
-    let by_permit: HashMap<Uuid, &Case> = cases.iter().map(|case| (case.permit_id, case)).collect();
     let doubted = writing.hold.filter(|reason| *reason == ReasonCode::MemoryWentBack);
     let mut work = Work::default();
     for notice in &notices {

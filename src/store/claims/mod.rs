@@ -120,7 +120,11 @@ pub async fn write(
 ) -> Result<Counts> {
     // Endings first: a revived or new notice must not meet an open one that gives way to it.
     let mut counts = supersede::write(connection, authority, judged, writing.moment.now).await?;
-    counts += revive::write(connection, authority, judged, suppressed, writing).await?;
+    let revived = revive::write(connection, authority, judged, suppressed, writing).await?;
+    counts += revived.counts;
     counts += insert::write(connection, authority, judged, suppressed, writing).await?;
+    let half_served = |case: &&Case| case.rows.iter().any(|row| revived.half_served.contains(&row.id));
+    let cases = judged.iter().map(|judged| judged.case).filter(half_served);
+    follow_addresses(connection, authority, cases, suppressed, writing).await?;
     Ok(counts)
 }

@@ -29,8 +29,17 @@ use crate::{
 
 struct Revival<'c> {
     id: Uuid,
+    case: &'c Case,
     timing: Timing,
     owed: Vec<Owed<'c>>,
+}
+
+/// What was revived.
+#[derive(Default)]
+pub(super) struct Revived {
+    pub counts: Counts,
+    /// Notices of which a copy was handed over, or may have been, and which have no copy to an address that is owed one.
+    pub half_served: HashSet<Uuid>,
 }
 
 /// Revives every notice that the actions say is owed again.
@@ -40,24 +49,27 @@ pub(super) async fn write(
     judged: &[Judged<'_>],
     suppressed: &Suppressed,
     writing: Writing,
-) -> Result<Counts> {
+) -> Result<Revived> {
     let revivals: Vec<Revival<'_>> = judged
         .iter()
         .flat_map(|judged| wanted(judged, suppressed))
         .filter(|revival| !revival.owed.is_empty())
         .collect();
     if revivals.is_empty() {
-        return Ok(Counts::default());
+        return Ok(Revived::default());
     }
     let ids: Vec<Uuid> = revivals.iter().map(|revival| revival.id).collect();
-    lock_notices(connection, &ids).await?;
-    lock_deliveries(connection, &ids).await?;
+    let rows: Vec<Uuid> = revivals.iter().flat_map(|revival| &revival.case.rows).map(|row| row.id).collect();
+    // With those beside them, which may be looked at later.
+    lock_notices(connection, &rows).await?;
+    lock_deliveries(connection, &rows).await?;
     let before = held_before(connection, &ids).await?;
     let ids = clear_superseded(connection, &revivals, &before, writing).await?;
     let (present, begun) = present_copies(connection, &ids).await?;
     let mut awake: HashMap<Option<ReasonCode>, Vec<Uuid>> = HashMap::new();
     let mut suppressed_now = Vec::new();
     let mut missing = DeliveryColumns::default();
+    let mut half_served = HashSet::new();
     for revival in revivals.iter().filter(|revival| ids.contains(&revival.id)) {
         let hold = before.get(&revival.id).copied().or(writing.hold);
         for copy in &revival.owed {
@@ -65,7 +77,7 @@ pub(super) async fn write(
                 Some(id) if matches!(copy, Owed::Suppressed(_)) => suppressed_now.push(*id),
                 Some(id) => awake.entry(hold).or_default().push(*id),
                 // A copy to a former address may serve the role: who is without one, `follow_addresses` knows.
-                None if begun.contains(&revival.id) => {}
+                None if begun.contains(&revival.id) => _ = half_served.insert(revival.id),
                 None => missing.push(revival.id, revival.timing.send_by, copy, hold),
             }
         }
@@ -80,7 +92,7 @@ pub(super) async fn write(
     let revived = ids.len() as u64;
     let held =
         if writing.hold.is_some() { revived } else { ids.iter().filter(|id| before.contains_key(id)).count() as u64 };
-    Ok(Counts { revived, held, ..Counts::default() })
+    Ok(Revived { counts: Counts { revived, held, ..Counts::default() }, half_served })
 }
 
 fn wanted<'c>(judged: &Judged<'c>, suppressed: &Suppressed) -> Vec<Revival<'c>> {
@@ -94,7 +106,7 @@ fn wanted<'c>(judged: &Judged<'c>, suppressed: &Suppressed) -> Vec<Revival<'c>> 
             let row = case.rows.iter().find(|row| row.id == id);
             let class = row.map_or(NoticeClass::Courtesy, |row| row.class);
             let owed = copies(class, &case.recipients, |r| suppressed.forbids(class, &r.address));
-            Revival { id, timing, owed }
+            Revival { id, case, timing, owed }
         })
         .collect()
 }

@@ -2,6 +2,7 @@
 
 use chrono::TimeDelta;
 use permit_notifier::store::permit_types::describe_permit_type;
+use uuid::Uuid;
 
 use super::holder;
 use crate::support::postbox::{
@@ -278,4 +279,40 @@ async fn who_was_told_in_flight_and_moved_during_the_pause_is_not_told_again() {
         assert_eq!(post.mailer.taken_by(), ["agent@x.example".to_owned(), holder(0)]);
         post.check().await;
     }
+}
+
+/// The agent's copy is in flight when the permit is paused; during the pause the holder gets another address. Says who was
+/// mailed once the pause has ended.
+async fn holder_moves_while_the_agent_is_told(post: &Postbox, end: impl AsyncFnOnce(&Postbox, Uuid)) -> Vec<String> {
+    let permit = post.permit_with(&holder(0), in_days(30), &["agent@x.example"]).await;
+    let mut stop = post.mailer.stop("agent@x.example", Point::BeforeFinal);
+    let mut first = post.mailer.stop(&holder(0), Point::Offered);
+    let replica = post.replica(2).await;
+    let pass = replica.begin_once();
+    stop.arrived().await;
+    first.arrived().await;
+    post.happen(Event::Pause, permit, &holder(0)).await;
+    stop.release();
+    first.release();
+    pass.done().await;
+    replica.leave().await;
+    assert_eq!(post.mailer.taken_by(), ["agent@x.example"]);
+    post.happen(Event::Readdress, permit, &holder(0)).await;
+    end(post, permit).await;
+    post.dispatch().await;
+    post.check().await;
+    post.mailer.taken_by()
+}
+
+#[tokio::test]
+async fn a_holder_who_moved_while_another_copy_was_in_flight_is_told_however_the_pause_ends() {
+    let by_hand = async |post: &Postbox, permit| post.correct(permit, |p| p.notices_paused_until = None).await;
+    let by_its_day = async |post: &Postbox, _| {
+        post.clock.advance(TimeDelta::days(6));
+        post.scan().await;
+    };
+    let post = Postbox::open().await;
+    assert_eq!(holder_moves_while_the_agent_is_told(&post, by_hand).await, ["agent@x.example", NEW_ADDRESS]);
+    let post = Postbox::open().await;
+    assert_eq!(holder_moves_while_the_agent_is_told(&post, by_its_day).await, ["agent@x.example", NEW_ADDRESS]);
 }

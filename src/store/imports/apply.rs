@@ -12,7 +12,7 @@ use super::{
     missing::{Missing, find_missing},
     plan::{self, Tally},
     record::{self, FileKept},
-    write,
+    write::{self, Plans},
 };
 use crate::domain::calendar::day_in;
 use crate::store::{
@@ -50,6 +50,13 @@ pub struct Job<'j> {
     pub dry_run: bool,
     /// In which windows, and up to which limit. When is found anew once nothing else has to be waited for.
     pub rules: &'j ChangeRules<'j>,
+}
+
+impl Job<'_> {
+    /// These plans if the file is large.
+    pub(super) fn plans(&self, large: Plans) -> Plans {
+        if self.rows < MANY { Plans::Usual } else { large }
+    }
 }
 
 /// What was done.
@@ -91,7 +98,7 @@ pub enum Commit {
 /// Key of the transaction lock that lets one import apply at a time.
 const LOCK: i64 = 8_099_005_319_141_944_951;
 /// From so many rows on it matters what the database thinks how many there are.
-pub(super) const MANY: u64 = 1000;
+const MANY: u64 = 1000;
 /// How many archived permits are listed.
 pub const ARCHIVED_LISTED: u32 = 1000;
 /// How often the transaction is begun anew because somebody else was in the way.
@@ -246,7 +253,7 @@ async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Optio
     let contradictions = if alone { Contradictions::default() } else { find_contradictions(connection, id).await? };
     record::insert_import(connection, id, job.file, job.rules.by, job.at).await?;
     let notices_from = (!job.catch_up).then_some(moment.today);
-    write::allow_nested_loops(connection, job.rows < MANY).await?;
+    write::plan_for(connection, job.plans(Plans::ManyByMany)).await?;
     let created = write::insert_permits(connection, id, notices_from, moment.today, moment.now).await?;
     if created < permits.created {
         return Ok(None);
@@ -281,7 +288,7 @@ async fn write_notices(connection: &mut PgConnection, job: &Job<'_>) -> Result<(
     let horizon = job.rules.window.map(|window| window.next_window_day_on_or_after(tomorrow));
     let horizon = horizon.and_then(|day| day.pred_opt()).unwrap_or(today);
     let affected = write::find_affected(connection, job.id, job.catch_up, today, horizon).await?;
-    write::allow_nested_loops(connection, true).await?;
+    write::plan_for(connection, job.plans(Plans::FewOfMany)).await?;
     let permits: Vec<Uuid> = affected.iter().map(|one| one.permit_id).collect();
     let confirmed = affected.iter().filter(|one| job.catch_up && one.renewed);
     let renewals: Renewals = confirmed.map(|one| one.permit_id).collect();

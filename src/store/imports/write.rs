@@ -193,11 +193,27 @@ pub(super) async fn find_affected(
     Ok(affected.fetch_all(connection).await?)
 }
 
-/// Whether the statements that follow in this transaction may join by nested loops. A table that an import filled which
-/// then broke off counts as empty in the statistics, and is full a moment after the next one wrote to it: a loop over
-/// all of its rows for each row of the file would not end. Of many rows it is never the best way.
-pub(super) async fn allow_nested_loops(connection: &mut PgConnection, may: bool) -> Result<()> {
-    let setting = if may { "on" } else { "off" };
-    sqlx::query!(r#"SELECT set_config('enable_nestloop', $1, true) AS "set!""#, setting).fetch_one(connection).await?;
+/// How the statements that follow in this transaction are planned, those by which the database looks after references
+/// included. A table that an import filled which then broke off counts as empty in the statistics, and is full a moment
+/// after the next one wrote to it: reading or looping over all of its rows for each row of the file would not end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plans {
+    /// As the statistics have it.
+    Usual,
+    /// Many rows meet many: never by nested loops, and a row is found by an index.
+    ManyByMany,
+    /// A few of many rows at a time: found by an index.
+    FewOfMany,
+}
+
+pub(super) async fn plan_for(connection: &mut PgConnection, plans: Plans) -> Result<()> {
+    let set = |on| if on { "on" } else { "off" };
+    sqlx::query!(
+        r#"SELECT set_config('enable_nestloop', $1, true) AS "loops!", set_config('enable_seqscan', $2, true) AS "reads!""#,
+        set(plans != Plans::ManyByMany),
+        set(plans == Plans::Usual),
+    )
+    .fetch_one(connection)
+    .await?;
     Ok(())
 }

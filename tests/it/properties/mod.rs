@@ -15,6 +15,7 @@ mod messages;
 mod office_hours;
 mod replies;
 mod scan_times;
+mod served;
 mod zones;
 
 use std::{

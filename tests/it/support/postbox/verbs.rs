@@ -156,6 +156,12 @@ impl Postbox {
         changes::archive(&mut connection, permit, None, &rules).await.expect("an archived permit");
     }
 
+    pub async fn restore(&self, permit: Uuid) {
+        let mut connection = self.session().await;
+        let rules = self.change_rules();
+        changes::restore(&mut connection, permit, None, &rules).await.expect("a permit that is not archived");
+    }
+
     pub async fn suppress(&self, email: &str) {
         let mut connection = self.session().await;
         sqlx::query(

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use super::{delivery::Channel, notice::NoticeClass, recipient::Recipient};
 
 /// One copy to be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owed<'r> {
     /// To be mailed.
     Mail(&'r Recipient),

@@ -173,33 +173,44 @@ fn plan(
     for copy in &owed {
         let key = copy.recipient_key();
         let old = notice.copies.iter().filter(|c| c.recipient_key == key).max_by_key(|c| c.id);
-        let role = match copy {
-            Owed::Mail(recipient) => recipient.role.as_str(),
-            Owed::Letter => HOLDER,
-            Owed::Suppressed(_) if old.is_some() => continue,
-            Owed::Suppressed(_) => {
-                work.make.push(notice.id, notice.send_by, copy, hold);
-                work.touched.insert(notice.id);
-                continue;
-            }
-        };
         if own.contains(key.as_str()) {
             continue;
         }
-        if let Some(served) = former.iter().position(|of| *of == role) {
-            former.swap_remove(served);
-            continue;
-        }
+        let copy = match copy {
+            Owed::Suppressed(_) if old.is_some() => continue,
+            Owed::Suppressed(_) => *copy,
+            Owed::Mail(_) | Owed::Letter => match unserved(*copy, notice, case, &mut former) {
+                Some(copy) => copy,
+                None => continue,
+            },
+        };
         match old {
             Some(old) if matches!(old.state, DeliveryState::Superseded | DeliveryState::Suppressed) => {
                 work.wake.entry(hold).or_default().push(old.id);
             }
             // It was refused, cancelled or has bounced there: that is for a person to retry.
             Some(_) => continue,
-            None => work.make.push(notice.id, notice.send_by, copy, hold),
+            None => work.make.push(notice.id, notice.send_by, &copy, hold),
         }
         work.touched.insert(notice.id);
     }
+}
+
+/// The copy for the first of those who have its address and who are not served under a former one. Whoever shares it with
+/// another had a copy of their own, or else that of the other was theirs too. Takes out of `former`, the roles that were
+/// served so, those that are found.
+fn unserved<'c>(copy: Owed<'c>, notice: &Notice, case: &'c Case, former: &mut Vec<&str>) -> Option<Owed<'c>> {
+    let mut is_served =
+        |role: &str| former.iter().position(|of| *of == role).map(|of| former.swap_remove(of)).is_some();
+    let Owed::Mail(first) = copy else { return (!is_served(HOLDER)).then_some(copy) };
+    let key = first.address.key();
+    let all = case.recipients.iter().filter(|one| one.address.key() == key);
+    let mut waiting = all
+        .filter(|one| !is_served(&one.role))
+        .filter(|one| std::ptr::eq(*one, first) || notice.copies.iter().any(|copy| copy.role == one.role));
+    let next = waiting.next();
+    waiting.for_each(drop);
+    next.map(Owed::Mail)
 }
 
 /// For each permit and class the notice that is due latest, and every one that waits for its day.

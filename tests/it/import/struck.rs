@@ -86,6 +86,7 @@ async fn strike(rows: u32, points: &[Point]) {
     // As autovacuum does sooner or later: from then on the tables count as empty.
     let mut session = PgConnection::connect(&desk.url).await.expect("a session");
     sqlx::raw_sql("VACUUM (ANALYZE)").execute(&mut session).await.expect("statistics");
+    sqlx::raw_sql("SELECT pg_stat_reset()").execute(&mut session).await.expect("counters that begin anew");
     let begun = Instant::now();
     let report = program.json(&["import", "permits.csv", "--json"]);
     assert_eq!((&report["permits_created"], &report["permits_renewed"]), (&(rows - 1).into(), &1.into()), "{report}");
@@ -93,10 +94,11 @@ async fn strike(rows: u32, points: &[Point]) {
     for table in ["import_rows", "import_permits", "import_rejected_rows"] {
         assert_eq!(desk.ask(&format!("SELECT count(*) FROM {table}")).await, "0", "{table}");
     }
-    // Each statement may read them once or twice, but not once for each row.
+    let took = begun.elapsed();
+    // Each statement may read them once or twice, but not once for each row; what was asked above may be counted late.
     let reads: u32 = desk.ask(READS).await.parse().expect("a count");
-    assert!(reads < 500, "permits or terms were read from end to end {reads} times");
-    println!("{rows} rows, then imported in {:.1?}", begun.elapsed());
+    assert!(reads < rows / 10, "permits or terms were read from end to end {reads} times");
+    println!("{rows} rows, then imported in {took:.1?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

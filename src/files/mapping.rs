@@ -32,6 +32,8 @@ pub(super) struct Mapping {
     places: [Option<usize>; Field::ALL.len()],
     /// By part of [`AFTER_STREET`].
     after_street: [Option<usize>; AFTER_STREET.len()],
+    /// Whether the columns are those of our own export.
+    is_export: bool,
 }
 
 impl Mapping {
@@ -86,6 +88,7 @@ impl Mapping {
             header: header.to_vec(),
             places: [None; Field::ALL.len()],
             after_street: [None; AFTER_STREET.len()],
+            is_export: is_ours(&squashed),
         };
         let mut first = None;
         for choice in options.map() {
@@ -100,7 +103,7 @@ impl Mapping {
         }
         for &field in Field::ALL {
             if mapping.place(field).is_none()
-                && mapping.may_guess(field, &squashed, options)
+                && mapping.may_guess(field, options)
                 && let Err(fault) = mapping.guess(field, &squashed)
             {
                 first = first.or(Some(fault));
@@ -114,11 +117,11 @@ impl Mapping {
 
     /// A name or role without its address is no contact, `--permit-type` leaves no question about the type, and what
     /// others call contacts is free text.
-    fn may_guess(&self, field: Field, squashed: &[String], options: &ImportOptions) -> bool {
+    fn may_guess(&self, field: Field, options: &ImportOptions) -> bool {
         let is_chosen = options.map().iter().any(|choice| choice.field == field);
         match field {
             _ if is_chosen || options.leaves_out(field) => false,
-            Field::Contacts => is_ours(squashed),
+            Field::Contacts => self.is_export,
             Field::PermitType => options.permit_type().is_none(),
             Field::ContactName | Field::ContactRole => self.place(Field::ContactEmail).is_some(),
             _ => true,
@@ -177,6 +180,11 @@ impl Mapping {
         self.place(field).is_some_and(|at| row.is_day(at))
     }
 
+    /// Whether the columns are those of our own export, whose cells are as permits have them.
+    pub fn is_export(&self) -> bool {
+        self.is_export
+    }
+
     /// Whether anything is read from the column at `at`.
     pub fn reads(&self, at: usize) -> bool {
         self.takes(at)
@@ -221,10 +229,8 @@ impl Mapping {
 
     /// One warning that names every column from which nothing is read.
     pub fn unused(&self) -> Option<Remark> {
-        let squashed: Vec<String> = self.header.iter().map(|name| squash(name)).collect();
-        let ours = is_ours(&squashed);
         let known = |name: &str| OUR_OWN.contains(&name) || LEFT_ALONE.contains(&name);
-        let ignored = |name: &str| name.is_empty() || (ours && known(&squash(name)));
+        let ignored = |name: &str| name.is_empty() || (self.is_export && known(&squash(name)));
         let unused = |&at: &usize| !self.takes(at) && !ignored(&self.header[at]);
         let names: Vec<&str> = (0..self.header.len()).filter(unused).map(|at| self.header[at].as_str()).collect();
         (!names.is_empty()).then(|| Remark {

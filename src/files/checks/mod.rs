@@ -7,6 +7,7 @@ mod whole;
 use super::Reading;
 use super::dates::ColumnDates;
 use super::fields::Field;
+use super::formula::unguard;
 use super::mapping::Mapping;
 use super::options::ImportOptions;
 use super::reading::{CELL_CHARS_MAX, ROW_BYTES_MAX, Row};
@@ -101,7 +102,7 @@ impl<'c> Checker<'c> {
         let number_key = if row.fits(self.width) { self.readable_key(row) } else { None };
         // A cell too many is not seen at once where the last one is empty.
         let is_doubtful = row.len() != self.width || row.lacks() > 0;
-        let cell_keys = if is_doubtful { Self::possible_keys(row) } else { Vec::new() };
+        let cell_keys = if is_doubtful { self.possible_keys(row) } else { Vec::new() };
         self.nameless += u64::from(number_key.is_none() && cell_keys.is_empty());
         let columns = Columns { mapping: self.mapping, dates: self.dates, width: self.width };
         let rejected = RejectedRow { number_key, cell_keys, ..self.kept.take(row, &columns, &self.faults) };
@@ -136,8 +137,9 @@ impl<'c> Checker<'c> {
                 let (row, value) = (Some(row.number), Some(shorten(cell)));
                 self.faults.push(Remark { row, column, value, code: Reason::UndefinedCharacter, detail });
             }
-            let most = self.longest(at);
-            if cell.len() > most && cell.chars().count() > most {
+            // An apostrophe that only guards the cell is none of its characters.
+            let (most, meant) = (self.longest(at), unguard(cell));
+            if meant.len() > most && meant.chars().count() > most {
                 let detail = format!("a cell has at most {most} characters");
                 let column = Some(shorten(self.mapping.header(at)));
                 let value = Some(shorten(cell));

@@ -51,13 +51,16 @@ impl Checker<'_> {
     }
 
     /// The cell of a needed field; an error when it is empty, or has a word for nothing. A holder may be called so, as far
-    /// as anybody knows, and is in our own exports: that is worth a warning.
+    /// as anybody knows, and a permit or a type of our own exports is: that is worth a warning.
     fn needed<'r>(&mut self, row: &Row<'r>, field: Field) -> Option<&'r str> {
         let cell = self.mapping.cell(row, field);
         let detail = if cell.chars().all(|c| c.is_whitespace() || c.is_control()) {
             format!("{field} is needed")
-        } else if values::is_no_name(cell) && field == Field::HolderName {
-            let detail = "this says that there is no name, and mails will address the holder so".to_owned();
+        } else if values::is_no_name(cell) && (field == Field::HolderName || self.mapping.is_export()) {
+            let detail = match field {
+                Field::HolderName => "this says that there is no name, and mails will address the holder so".to_owned(),
+                _ => format!("this says that there is no {field}, and is taken for one, as our exports have it"),
+            };
             let warning = self.remark(row, field, Reason::Missing, detail);
             self.warnings.push(warning);
             return Some(cell);
@@ -72,14 +75,22 @@ impl Checker<'_> {
 
     /// What makes the permit number of a row unique, whatever else is wrong with it.
     pub(super) fn readable_key(&self, row: &Row<'_>) -> Option<String> {
-        self.mapping.places_of(Field::PermitNumber).first().and_then(|&at| key_of_cell(row, at))
+        self.mapping.places_of(Field::PermitNumber).first().and_then(|&at| self.key_of_cell(row, at))
     }
 
     /// Of a row with a cell too many or too few, the same of every cell that could be the number: which it is, is not
     /// known, and a cell beside it may look like the number of another permit.
-    pub(super) fn possible_keys(row: &Row<'_>) -> Vec<String> {
-        let keys: BTreeSet<String> = (0..row.len()).filter_map(|at| key_of_cell(row, at)).collect();
+    pub(super) fn possible_keys(&self, row: &Row<'_>) -> Vec<String> {
+        let keys: BTreeSet<String> = (0..row.len()).filter_map(|at| self.key_of_cell(row, at)).collect();
         keys.into_iter().collect()
+    }
+
+    /// The key of a cell, if that can be a permit number and no spreadsheet has made something else of it.
+    fn key_of_cell(&self, row: &Row<'_>, at: usize) -> Option<String> {
+        let cell = unguard(row.cell(at));
+        let is_number = self.mapping.is_export() || !values::is_no_name(cell);
+        let readable = is_number && !row.is_day(at) && !values::is_shortened(cell);
+        cell.parse().ok().filter(|_| readable).map(|number: PermitNumber| number.key())
     }
 
     /// What a spreadsheet has made of an identifier, if it took it for something else.
@@ -217,11 +228,4 @@ impl Checker<'_> {
             self.warnings.push(warning);
         }
     }
-}
-
-/// The key of a cell, if that can be a permit number and no spreadsheet has made something else of it.
-fn key_of_cell(row: &Row<'_>, at: usize) -> Option<String> {
-    let cell = unguard(row.cell(at));
-    let readable = !values::is_no_name(cell) && !row.is_day(at) && !values::is_shortened(cell);
-    cell.parse().ok().filter(|_| readable).map(|number: PermitNumber| number.key())
 }

@@ -5,6 +5,7 @@ mod complete;
 mod contradictions;
 mod crowd;
 mod errors_file;
+mod exported;
 mod held;
 mod killed;
 mod notices;

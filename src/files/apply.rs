@@ -13,7 +13,7 @@ use crate::domain::window::SendWindow;
 use crate::store::changes::ChangeRules;
 use crate::store::clock::database_now;
 use crate::store::connect::{Purpose, connect};
-use crate::store::imports::{self, Applied, Beginning, Commit, FileKept, FileLayout, Job, staging};
+use crate::store::imports::{self, Applied, Beginning, CONTACTS_MAX, Commit, FileKept, FileLayout, Job, staging};
 use crate::store::{Moment, PgConnection, StoreError};
 use crate::telemetry::metrics;
 
@@ -278,6 +278,17 @@ impl Import<'_> {
             value: Some(number.clone()),
             code: Reason::ArchivedPermit,
             detail: "the permit is archived and was left as it is; restore it to change it".to_owned(),
+        }));
+        report.warnings.extend(applied.crowded.iter().map(|crowded| Remark {
+            row: Some(crowded.row),
+            column: number_column.map(str::to_owned),
+            value: Some(crowded.number.clone()),
+            code: Reason::InvalidContacts,
+            detail: format!(
+                "a permit has at most {CONTACTS_MAX} contacts, so {} of this row {} left out beside those who stay",
+                crowded.left_out,
+                which(crowded.left_out, "is", "are")
+            ),
         }));
         report.warnings.extend(contradictions::remarks(&applied.contradictions, number_column));
         let unlisted = applied.permits.archived - applied.archived.len() as u64;

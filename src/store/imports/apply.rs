@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::{
     contradictions::{Contradictions, find_contradictions},
+    crowded::{Crowded, find_crowded},
     foresee::{self, Foreseen, Messages},
     missing::{Missing, find_missing},
     plan::{self, Tally},
@@ -82,6 +83,8 @@ pub struct Applied {
     pub missing: Option<Missing>,
     /// Row and number of the first [`ARCHIVED_LISTED`] archived permits that the file names.
     pub archived: Vec<(u64, String)>,
+    /// Permits with contacts of the file for which there is no room.
+    pub crowded: Vec<Crowded>,
 }
 
 /// How the transaction ended.
@@ -265,6 +268,7 @@ async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Optio
     write::correct_terms(connection, id, given).await?;
     write::update_permits(connection, id, given, moment.now).await?;
     write::replace_contacts(connection, id).await?;
+    let crowded = find_crowded(connection, id).await?;
     let (notices_claimed, held) = write_notices(connection, job).await?;
     let history_terms = terms - permits.created - permits.renewed;
     let applied = Applied {
@@ -276,6 +280,7 @@ async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Optio
         notices_claimed,
         held,
         archived,
+        crowded,
         ..Applied::default()
     };
     Ok(Some((applied, before)))

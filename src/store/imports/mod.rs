@@ -14,6 +14,7 @@
 
 mod apply;
 mod contradictions;
+mod crowded;
 mod foresee;
 mod missing;
 mod plan;
@@ -23,6 +24,7 @@ mod write;
 
 pub use apply::{ARCHIVED_LISTED, Applied, Commit, Job, apply, was_in_the_way};
 pub use contradictions::{CONTRADICTIONS_LISTED, Contradiction, Contradictions, RowsNamed};
+pub use crowded::{CONTACTS_MAX, CROWDED_LISTED, Crowded};
 pub use foresee::{DAYS_AHEAD, Foreseen};
 pub use missing::{MISSING_LISTED, Missing};
 pub use plan::Tally;

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::crowded::CONTACTS_MAX;
 use crate::{
     domain::{permit::PermitTypeCode, schedule::Schedule},
     store::{Result, StoreError, permit_types::insert_steps},
@@ -82,12 +83,16 @@ pub(super) async fn plan_permits(connection: &mut PgConnection, import: Uuid, gi
                          OR EXISTS (SELECT FROM jsonb_array_elements(r.contacts) AS new (contact)
                                     WHERE lower(new.contact ->> 'email') = lower(old.contact ->> 'email'))))) AS stay
          CROSS JOIN LATERAL (
-             SELECT stay.list
-                    || coalesce(jsonb_agg(new.contact || jsonb_build_object(
-                                    'language', coalesce(new.contact ->> 'language', same.contact ->> 'language',
-                                                         r.holder_language, p.holder_language, 'en'),
-                                    'from_holder', coalesce(same.contact, new.contact) -> 'from_holder')
-                                ORDER BY new.place), '[]') AS list
+             -- As many of the new ones as there is room for beside who stays.
+             SELECT jsonb_path_query_array(
+                        stay.list
+                        || coalesce(jsonb_agg(new.contact || jsonb_build_object(
+                                        'language', coalesce(new.contact ->> 'language', same.contact ->> 'language',
+                                                             r.holder_language, p.holder_language, 'en'),
+                                        'from_holder', coalesce(same.contact, new.contact) -> 'from_holder')
+                                    ORDER BY new.place), '[]'),
+                        '$[0 to $last]',
+                        jsonb_build_object('last', greatest(jsonb_array_length(stay.list), $3::int) - 1)) AS list
              FROM jsonb_array_elements(r.contacts) WITH ORDINALITY AS new (contact, place)
              LEFT JOIN LATERAL (
                  SELECT old.contact FROM jsonb_array_elements(known.list) AS old (contact)
@@ -95,10 +100,15 @@ pub(super) async fn plan_permits(connection: &mut PgConnection, import: Uuid, gi
                     OR (old.contact ->> 'email' IS NULL AND new.contact ->> 'email' IS NULL
                         AND old.contact ->> 'name' = new.contact ->> 'name')
                  LIMIT 1) AS same ON true
-             WHERE same.contact IS NULL OR NOT stay.list @> jsonb_build_array(same.contact)) AS wanted
+             WHERE (same.contact IS NULL OR NOT stay.list @> jsonb_build_array(same.contact))
+               -- Who stays because the address of the row is none, is not there once more by name alone.
+               AND NOT (r.contacts_unusable AND new.contact ->> 'email' IS NULL
+                        AND EXISTS (SELECT FROM jsonb_array_elements(stay.list) AS old (contact)
+                                    WHERE lower(old.contact ->> 'name') = lower(new.contact ->> 'name')))) AS wanted
          WHERE i.import_id = $1 AND i.outcome IS NULL AND r.import_id = $1 AND r.file_row = i.file_row",
         import,
         given,
+        CONTACTS_MAX,
     );
     Ok(planned.execute(connection).await?.rows_affected())
 }

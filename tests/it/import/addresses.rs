@@ -100,3 +100,48 @@ async fn a_malformed_address_leaves_the_known_one_and_says_so() {
     import("1,Food,Ann Lee,,2028-05-31,").await;
     assert_eq!(state().await, ",", "an empty cell says that there is none");
 }
+
+#[tokio::test]
+async fn who_stays_because_an_address_is_none_is_not_there_once_more_by_name_alone() {
+    let desk = Desk::new().await;
+    let header = format!("{HEADER},contact_email,contact_name");
+    let line = |address: &str| format!("1,Food,Ann,a@example.org,2027-05-31,{address},Bob");
+    desk.import(&header, &[&line("bob@example.org")], &rules()).await;
+    let path = desk.file("bad.csv", &format!("{header}\n{}\n", line("bob@@example.org")));
+    let report = desk.try_import(&path, &keep_good_rows(), &rules()).await.unwrap();
+    assert_eq!((report.unchanged, report.warnings.len()), (1, 1), "{:?}", report.warnings);
+    let people = async || desk.rows("SELECT name, email FROM contacts ORDER BY position").await;
+    assert_eq!(people().await, "Bob,bob@example.org");
+    // Of somebody else the name at least is known by now.
+    let path = desk.file("other.csv", &format!("{header}\n{}\n", line("cy@@example.org").replace("Bob", "Cy")));
+    desk.try_import(&path, &keep_good_rows(), &rules()).await.unwrap();
+    assert_eq!(people().await, "Bob,bob@example.org Cy,");
+}
+
+#[tokio::test]
+async fn there_is_room_for_twenty_contacts_and_first_for_whom_a_person_entered() {
+    let desk = Desk::new().await;
+    desk.import_cell("a@example.org").await;
+    let by_hand = |i: usize| Contact {
+        name: format!("P{i}"),
+        email: Some(format!("p{i}@example.org").parse().unwrap()),
+        role: "agent".to_owned(),
+        language: "en".to_owned(),
+    };
+    desk.correct("1", |data| data.contacts = (0..18).map(by_hand).collect()).await;
+    let cell = "a@example.org; b@example.org; p3@example.org; c@example.org; d@example.org; e@example.org";
+    for updated in [1, 0] {
+        let report = desk.import(HEADER, &[&line(cell)], &rules()).await;
+        assert_eq!(report.permits_updated, updated);
+        let [left_out] = &report.warnings[..] else { panic!("{:?}", report.warnings) };
+        assert_eq!((left_out.row, left_out.code), (Some(2), Reason::InvalidContacts));
+        assert!(left_out.detail.contains("at most 20 contacts, so 2 of this row are left out"), "{left_out:?}");
+        let contacts = desk.contacts().await;
+        assert_eq!(contacts.split(' ').count(), 20, "{contacts}");
+        assert!(contacts.starts_with("p0@example.org p1@example.org"), "{contacts}");
+        assert!(contacts.ends_with("p17@example.org b@example.org c@example.org"), "{contacts}");
+    }
+    let report = desk.import(HEADER, &[&line("a@example.org; d@example.org")], &rules()).await;
+    assert_eq!((report.permits_updated, report.warnings.len()), (1, 0), "{:?}", report.warnings);
+    assert!(desk.contacts().await.ends_with("p17@example.org d@example.org"));
+}

@@ -27,6 +27,23 @@ pub(super) async fn explain(connection: &mut PgConnection, reasons: &[(Uuid, Rea
     Ok(())
 }
 
+/// Says of notices that failed, and of which nothing says why, what their latest failed copy says.
+pub(super) async fn explain_failed(connection: &mut PgConnection, notices: &[Uuid]) -> Result<()> {
+    if notices.is_empty() {
+        return Ok(());
+    }
+    let reasons = sqlx::query!(
+        r#"SELECT DISTINCT ON (notice_id) notice_id, reason_code AS "reason_code!" FROM deliveries
+           WHERE notice_id = ANY ($1) AND state IN ('failed', 'bounced', 'suppressed') AND reason_code IS NOT NULL
+           ORDER BY notice_id, updated_at DESC, id DESC"#,
+        notices,
+    );
+    let reasons = reasons.fetch_all(&mut *connection).await?;
+    let reasons: Result<Vec<_>> =
+        reasons.into_iter().map(|copy| Ok((copy.notice_id, copy.reason_code.parse()?))).collect();
+    explain(connection, &reasons?).await
+}
+
 /// Takes the reason from notices that are owed and wait, are sent, or may have been.
 pub(super) async fn clear(connection: &mut PgConnection, notices: &[Uuid]) -> Result<()> {
     sqlx::query!(

@@ -12,7 +12,7 @@ use crate::{
         notice::ReasonCode,
         owed::{Action, Timing},
     },
-    store::{Result, cases::lock_deliveries},
+    store::{Result, cases::lock_deliveries, reasons},
 };
 
 /// Writes every superseding, lateness and change of days among the actions.
@@ -182,8 +182,9 @@ async fn retime(connection: &mut PgConnection, notices: &[(Uuid, Timing)], now: 
 /// delivery calls this for its notice, in the same transaction; the notices are locked before.
 pub async fn refresh_states(connection: &mut PgConnection, notices: &[Uuid]) -> Result<()> {
     // The order is that of domain::notice::NoticeState::of; a test compares the two.
-    sqlx::query!(
-        "UPDATE notices n
+    let failed = sqlx::query_scalar!(
+        "WITH refreshed AS (
+         UPDATE notices n
          SET state = derived.state,
              reason_code = CASE WHEN derived.state = 'held' AND n.held_reason IS NOT NULL THEN 'by_person'
                                 WHEN derived.state = 'superseded' AND n.superseded_at IS NULL THEN 'address_changed'
@@ -209,11 +210,12 @@ pub async fn refresh_states(connection: &mut PgConnection, notices: &[Uuid]) -> 
                            WHEN bool_or(state = 'skipped') THEN 'skipped'
                            ELSE 'cancelled' END AS state
                FROM deliveries WHERE notice_id = ANY ($1) GROUP BY notice_id) AS derived
-         WHERE n.id = derived.notice_id AND n.state <> derived.state",
+         WHERE n.id = derived.notice_id AND n.state <> derived.state
+         RETURNING n.id, n.state, n.reason_code)
+         SELECT id FROM refreshed WHERE state = 'failed' AND reason_code IS NULL",
         notices,
         ReasonCode::AddressChanged.sentence(),
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
+    );
+    let failed = failed.fetch_all(&mut *connection).await?;
+    reasons::explain_failed(connection, &failed).await
 }

@@ -27,20 +27,22 @@ pub(super) async fn explain(connection: &mut PgConnection, reasons: &[(Uuid, Rea
     Ok(())
 }
 
-/// Says of notices that failed, and of which nothing says why, what their latest failed copy says.
-pub(super) async fn explain_failed(connection: &mut PgConnection, notices: &[Uuid]) -> Result<()> {
+/// Says the same in the words of the copies that are held or failed.
+pub(super) async fn explain_by_copies(connection: &mut PgConnection, notices: &[Uuid]) -> Result<()> {
     if notices.is_empty() {
         return Ok(());
     }
-    let reasons = sqlx::query!(
-        r#"SELECT DISTINCT ON (notice_id) notice_id, reason_code AS "reason_code!" FROM deliveries
-           WHERE notice_id = ANY ($1) AND state IN ('failed', 'bounced', 'suppressed') AND reason_code IS NOT NULL
-           ORDER BY notice_id, updated_at DESC, id DESC"#,
+    let rows = sqlx::query!(
+        r#"SELECT DISTINCT ON (n.id) n.id, d.reason_code AS "reason_code!"
+           FROM notices n JOIN deliveries d ON d.notice_id = n.id
+           WHERE n.id = ANY ($1) AND d.reason_code IS NOT NULL
+             AND CASE n.state WHEN 'held' THEN d.state = 'held' ELSE d.state IN ('failed', 'bounced', 'suppressed') END
+           ORDER BY n.id, d.reason_code = 'memory_went_back' DESC, d.id DESC"#,
         notices,
-    );
-    let reasons = reasons.fetch_all(&mut *connection).await?;
-    let reasons: Result<Vec<_>> =
-        reasons.into_iter().map(|copy| Ok((copy.notice_id, copy.reason_code.parse()?))).collect();
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    let reasons: Result<Vec<_>> = rows.into_iter().map(|row| Ok((row.id, row.reason_code.parse()?))).collect();
     explain(connection, &reasons?).await
 }
 

@@ -88,11 +88,14 @@ fn still_owed<'c>(
 
 async fn forget_hold(connection: &mut PgConnection, notices: &[Uuid]) -> Result<()> {
     sqlx::query!(
-        "UPDATE notices SET held_reason = NULL, reason_code = NULL WHERE id = ANY ($1) AND state = 'held'",
+        "UPDATE notices SET held_reason = NULL, reason_code = NULL WHERE id = ANY ($1) AND superseded_at IS NULL",
         notices
     )
-    .execute(connection)
+    .execute(&mut *connection)
     .await?;
+    sqlx::query!("UPDATE deliveries SET reason_code = NULL WHERE notice_id = ANY ($1) AND state = 'held'", notices)
+        .execute(connection)
+        .await?;
     Ok(())
 }
 

@@ -85,10 +85,22 @@ struct Work {
 /// would not find the copies that come here.
 pub async fn follow_addresses(
     connection: &mut PgConnection,
+    authority: &Authority,
+    cases: impl IntoIterator<Item = &Case>,
+    suppressed: &Suppressed,
+    writing: Writing,
+) -> Result<()> {
+    follow_revived(connection, authority, cases, suppressed, writing, &HashMap::new()).await
+}
+
+/// The same in the transaction that revives notices; what is made of one in `holds` is held for that reason.
+pub(super) async fn follow_revived(
+    connection: &mut PgConnection,
     _: &Authority,
     cases: impl IntoIterator<Item = &Case>,
     suppressed: &Suppressed,
     writing: Writing,
+    holds: &HashMap<Uuid, Option<ReasonCode>>,
 ) -> Result<()> {
     let by_permit: HashMap<Uuid, &Case> = cases.into_iter().map(|case| (case.permit_id, case)).collect();
     if by_permit.is_empty() {
@@ -101,7 +113,10 @@ pub async fn follow_addresses(
     }
     lock_notices(connection, &ids).await?;
     lock_deliveries(connection, &ids).await?;
-    let notices = read_notices(connection, &ids).await?;
+    let mut notices = read_notices(connection, &ids).await?;
+    for notice in &mut notices {
+        notice.held_before = notice.held_before.or(holds.get(&notice.id).copied().flatten());
+    }
     let latest = latest_of_class(&notices, writing.moment.today);
     let doubted = writing.hold.filter(|reason| *reason == ReasonCode::MemoryWentBack);
     let mut work = Work::default();

@@ -9,6 +9,7 @@ mod revive;
 mod supersede;
 
 pub use addresses::follow_addresses;
+use addresses::follow_revived;
 pub use insert::Claim;
 pub(super) use insert::{DeliveryColumns, insert_deliveries};
 pub use supersede::refresh_states;
@@ -123,8 +124,8 @@ pub async fn write(
     let revived = revive::write(connection, authority, judged, suppressed, writing).await?;
     counts += revived.counts;
     counts += insert::write(connection, authority, judged, suppressed, writing).await?;
-    let half_served = |case: &&Case| case.rows.iter().any(|row| revived.half_served.contains(&row.id));
+    let half_served = |case: &&Case| case.rows.iter().any(|row| revived.half_served.contains_key(&row.id));
     let cases = judged.iter().map(|judged| judged.case).filter(half_served);
-    follow_addresses(connection, authority, cases, suppressed, writing).await?;
+    follow_revived(connection, authority, cases, suppressed, writing, &revived.half_served).await?;
     Ok(counts)
 }

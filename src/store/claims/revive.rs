@@ -39,7 +39,8 @@ struct Revival<'c> {
 pub(super) struct Revived {
     pub counts: Counts,
     /// Notices of which a copy was handed over, or may have been, and which have no copy to an address that is owed one.
-    pub half_served: HashSet<Uuid>,
+    /// With the reason for which those are held, if they are.
+    pub half_served: HashMap<Uuid, Option<ReasonCode>>,
 }
 
 /// Revives every notice that the actions say is owed again.
@@ -69,7 +70,7 @@ pub(super) async fn write(
     let mut awake: HashMap<Option<ReasonCode>, Vec<Uuid>> = HashMap::new();
     let mut suppressed_now = Vec::new();
     let mut missing = DeliveryColumns::default();
-    let mut half_served = HashSet::new();
+    let mut half_served = HashMap::new();
     for revival in revivals.iter().filter(|revival| ids.contains(&revival.id)) {
         let hold = before.get(&revival.id).copied().or(writing.hold);
         for copy in &revival.owed {
@@ -77,7 +78,7 @@ pub(super) async fn write(
                 Some(id) if matches!(copy, Owed::Suppressed(_)) => suppressed_now.push(*id),
                 Some(id) => awake.entry(hold).or_default().push(*id),
                 // A copy to a former address may serve the role: who is without one, `follow_addresses` knows.
-                None if begun.contains(&revival.id) => _ = half_served.insert(revival.id),
+                None if begun.contains(&revival.id) => _ = half_served.insert(revival.id, hold),
                 None => missing.push(revival.id, revival.timing.send_by, copy, hold),
             }
         }

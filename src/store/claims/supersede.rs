@@ -75,24 +75,16 @@ async fn end(
     let ids: Vec<Uuid> = notices.iter().map(|(id, _)| *id).collect();
     let codes: Vec<&str> = notices.iter().map(|(_, reason)| reason.as_str()).collect();
     let sentences: Vec<&str> = notices.iter().map(|(_, reason)| reason.sentence()).collect();
-    sqlx::query!(
-        "UPDATE deliveries d
-         SET state = $3, reason_code = ending.code, lease_token = NULL, lease_owner = NULL, updated_at = $4
-         FROM unnest($1::uuid[], $2::text[]) AS ending (id, code)
-         WHERE d.notice_id = ending.id
-           AND (d.state IN ('pending', 'held') OR ($3 = 'superseded' AND d.state = 'suppressed'))",
-        &ids,
-        &codes as &[&str],
-        state,
-        now,
-    )
-    .execute(&mut *connection)
-    .await?;
+    // Before its copies end, for they say what holds it: one of them may be in flight, and then the notice is pending.
     let ended = sqlx::query!(
         "UPDATE notices n
          SET reason_code = ending.code, reason = ending.sentence,
              superseded_at = CASE WHEN $4 = 'superseded' THEN $5::timestamptz END,
-             held_before = CASE WHEN $4 = 'superseded' AND n.state = 'held' THEN nullif(n.reason_code, 'by_person')
+             held_before = CASE WHEN $4 = 'superseded' THEN
+                                     coalesce((SELECT d.reason_code FROM deliveries d
+                                               WHERE d.notice_id = n.id AND d.state = 'held'
+                                                 AND d.reason_code IN ('claim_limit', 'memory_went_back', 'owner_died')
+                                               ORDER BY d.reason_code = 'memory_went_back' DESC LIMIT 1), n.held_before)
                                 ELSE n.held_before END
          FROM unnest($1::uuid[], $2::text[], $3::text[]) AS ending (id, code, sentence)
          WHERE n.id = ending.id AND n.superseded_at IS NULL
@@ -102,6 +94,19 @@ async fn end(
         &ids,
         &codes as &[&str],
         &sentences as &[&str],
+        state,
+        now,
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        "UPDATE deliveries d
+         SET state = $3, reason_code = ending.code, lease_token = NULL, lease_owner = NULL, updated_at = $4
+         FROM unnest($1::uuid[], $2::text[]) AS ending (id, code)
+         WHERE d.notice_id = ending.id
+           AND (d.state IN ('pending', 'held') OR ($3 = 'superseded' AND d.state = 'suppressed'))",
+        &ids,
+        &codes as &[&str],
         state,
         now,
     )
@@ -182,7 +187,7 @@ async fn retime(connection: &mut PgConnection, notices: &[(Uuid, Timing)], now: 
 /// delivery calls this for its notice, in the same transaction; the notices are locked before.
 pub async fn refresh_states(connection: &mut PgConnection, notices: &[Uuid]) -> Result<()> {
     // The order is that of domain::notice::NoticeState::of; a test compares the two.
-    let failed = sqlx::query_scalar!(
+    let unexplained = sqlx::query_scalar!(
         "WITH refreshed AS (
          UPDATE notices n
          SET state = derived.state,
@@ -190,6 +195,8 @@ pub async fn refresh_states(connection: &mut PgConnection, notices: &[Uuid]) -> 
                                 WHEN derived.state = 'superseded' AND n.superseded_at IS NULL THEN 'address_changed'
                                 WHEN derived.state IN ('pending', 'ambiguous', 'sent') AND n.superseded_at IS NULL THEN NULL
                                 WHEN n.state = 'superseded' AND n.reason_code = 'address_changed' THEN NULL
+                                WHEN derived.state = 'failed' AND n.superseded_at IS NULL
+                                     AND n.reason_code IN ('claim_limit', 'memory_went_back', 'owner_died') THEN NULL
                                 ELSE n.reason_code END,
              reason = CASE WHEN derived.state = 'held' AND n.held_reason IS NOT NULL THEN n.held_reason
                            WHEN derived.state = 'superseded' AND n.superseded_at IS NULL THEN $2
@@ -197,8 +204,10 @@ pub async fn refresh_states(connection: &mut PgConnection, notices: &[Uuid]) -> 
                                 AND n.reason_code IS NOT NULL THEN NULL
                            WHEN n.state = 'superseded' AND n.reason_code = 'address_changed' THEN NULL
                            ELSE n.reason END,
-             held_before = CASE WHEN derived.state <> 'superseded' THEN NULL
-                                WHEN n.superseded_at IS NULL AND n.state = 'held' THEN nullif(n.reason_code, 'by_person')
+             held_before = CASE WHEN n.superseded_at IS NOT NULL THEN n.held_before
+                                WHEN derived.state IN ('pending', 'held', 'skipped', 'cancelled') THEN NULL
+                                WHEN n.state = 'held' AND n.reason_code IN ('claim_limit', 'memory_went_back', 'owner_died')
+                                     THEN n.reason_code
                                 ELSE n.held_before END
          FROM (SELECT notice_id,
                       CASE WHEN bool_or(state IN ('pending', 'sending')) THEN 'pending'
@@ -212,10 +221,11 @@ pub async fn refresh_states(connection: &mut PgConnection, notices: &[Uuid]) -> 
                FROM deliveries WHERE notice_id = ANY ($1) GROUP BY notice_id) AS derived
          WHERE n.id = derived.notice_id AND n.state <> derived.state
          RETURNING n.id, n.state, n.reason_code)
-         SELECT id FROM refreshed WHERE state = 'failed' AND reason_code IS NULL",
+         SELECT id FROM refreshed WHERE state IN ('held', 'failed') AND reason_code IS NULL",
         notices,
         ReasonCode::AddressChanged.sentence(),
-    );
-    let failed = failed.fetch_all(&mut *connection).await?;
-    reasons::explain_failed(connection, &failed).await
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    reasons::explain_by_copies(connection, &unexplained).await
 }

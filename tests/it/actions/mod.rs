@@ -4,6 +4,7 @@ mod advance;
 mod audit;
 mod copies;
 mod holds;
+mod in_part;
 mod posted;
 mod races;
 mod release;

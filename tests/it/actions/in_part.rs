@@ -1,0 +1,145 @@
+//! Notices of which one copy is over and another is not: what one path knows of them the others know too.
+
+use permit_notifier::{
+    domain::{
+        attempt::{Outcome, Resolution},
+        notice::NoticeState,
+    },
+    store::{
+        actions::{
+            HeldBy, Posting, Released, Resolving, cancel, give_up, hold, posted, release_held, resolve, send_copy,
+        },
+        changes::{self, ChangeRules},
+        memory::hold_pending,
+        permits::{Contact, PermitData},
+    },
+};
+use uuid::Uuid;
+
+use super::{Office, TODAY, day, moment, release::held_by_scan, today};
+
+fn contact(email: &str) -> Contact {
+    Contact {
+        name: "Bob".to_owned(),
+        email: Some(email.parse().unwrap()),
+        role: "agent".to_owned(),
+        language: "en".to_owned(),
+    }
+}
+
+fn pause(until: Option<&str>) -> impl FnOnce(&mut PermitData) + Send {
+    let until = until.map(day);
+    move |data| data.notices_paused_until = until
+}
+
+/// A notice with the copies of a holder and an agent, of which one is handed over.
+async fn half_sent(office: &Office) -> (Uuid, Uuid) {
+    let permit = office.permit_with("1", |data| data.contacts.push(contact("bob@example.com"))).await;
+    let notice = office.notice(permit).await;
+    let flight = office.send(notice).await;
+    office.settle(flight, Outcome::Accepted).await;
+    (permit, notice)
+}
+
+#[tokio::test]
+async fn what_a_restore_held_of_a_notice_that_is_sent_in_part_comes_back_held() {
+    let office = Office::new().await;
+    let (permit, notice) = half_sent(&office).await;
+    hold_pending(&mut office.connect().await, moment(TODAY).now).await.unwrap();
+    assert_eq!(office.state(notice).await, "held memory_went_back");
+    office.correct_on(TODAY, permit, pause(Some(TODAY))).await;
+    office.correct_on(TODAY, permit, pause(None)).await;
+    assert_eq!(office.state(notice).await, "held memory_went_back");
+}
+
+/// Gives whoever has the copy that is held another address, or none.
+async fn address_of_the_held(office: &Office) -> impl Fn(&mut PermitData, Option<&str>) + Send + Copy {
+    let is_agents = office.ask("SELECT recipient_key FROM deliveries WHERE state = 'held'").await.starts_with("bob");
+    move |data, email| {
+        if is_agents {
+            data.contacts = email.map(contact).into_iter().collect();
+        } else {
+            data.holder_email = email.map(|email| email.parse().unwrap());
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_restore_held_for_an_address_that_left_is_held_for_the_next() {
+    let office = Office::new().await;
+    let (permit, notice) = half_sent(&office).await;
+    hold_pending(&mut office.connect().await, moment(TODAY).now).await.unwrap();
+    let give = address_of_the_held(&office).await;
+    office.correct_on(TODAY, permit, move |data| give(data, None)).await;
+    assert_eq!(office.state(notice).await, "sent");
+    office.correct_on(TODAY, permit, move |data| give(data, Some("new@example.com"))).await;
+    assert_eq!(office.state(notice).await, "held memory_went_back", "{}", office.copies(notice).await);
+}
+
+#[tokio::test]
+async fn who_moved_while_what_was_held_was_paused_is_held() {
+    let office = Office::new().await;
+    let (permit, notice) = half_sent(&office).await;
+    hold_pending(&mut office.connect().await, moment(TODAY).now).await.unwrap();
+    let give = address_of_the_held(&office).await;
+    office.correct_on(TODAY, permit, pause(Some(TODAY))).await;
+    office.correct_on(TODAY, permit, move |data| give(data, Some("new@example.com"))).await;
+    office.correct_on(TODAY, permit, pause(None)).await;
+    assert_eq!(office.state(notice).await, "held memory_went_back", "{}", office.copies(notice).await);
+}
+
+#[tokio::test]
+async fn what_was_held_beside_a_copy_in_flight_comes_back_held() {
+    let office = Office::new().await;
+    let permit = office.permit_with("1", |data| data.contacts.push(contact("bob@example.com"))).await;
+    let notice = office.notice(permit).await;
+    let flight = office.send(notice).await;
+    office.run("UPDATE deliveries SET state = 'held', reason_code = 'owner_died' WHERE state = 'pending'").await;
+    office.correct_on(TODAY, permit, pause(Some(TODAY))).await;
+    office.settle(flight, Outcome::Accepted).await;
+    office.correct_on(TODAY, permit, pause(None)).await;
+    assert_eq!(office.state(notice).await, "held owner_died", "{}", office.copies(notice).await);
+}
+
+#[tokio::test]
+async fn what_failed_in_flight_says_why_after_the_pause() {
+    let office = Office::new().await;
+    let notice = office.pending("1").await;
+    let permit = office.permit_of(notice).await;
+    let flight = office.send(notice).await;
+    office.correct_on(TODAY, permit, pause(Some(TODAY))).await;
+    office.settle(flight, Outcome::Rejected).await;
+    office.correct_on(TODAY, permit, pause(None)).await;
+    assert_eq!(office.state(notice).await, "failed refused");
+}
+
+#[tokio::test]
+async fn a_mail_beside_a_letter_is_held_after_a_restore_and_found_by_the_release() {
+    let office = Office::new().await;
+    let permit = office.permit_with("1", |data| data.holder_email = None).await;
+    let notice = office.notice(permit).await;
+    let connection = &mut office.connect().await;
+    send_copy(connection, notice, Some("other@example.com"), "she asked", &today()).await.unwrap();
+    hold_pending(connection, moment(TODAY).now).await.unwrap();
+    let posting = Posting { delivery: None, posted_on: day(TODAY), tracking: None, by: "Ann" };
+    posted(connection, notice, posting, &today()).await.unwrap();
+    assert_eq!(office.state(notice).await, "held memory_went_back", "{}", office.copies(notice).await);
+    let done = release_held(connection, HeldBy::Restored, false, "looked", "tests", &today(), |_| {}).await;
+    assert_eq!(done.unwrap(), Released { released: 1, ..Released::default() });
+}
+
+#[tokio::test]
+async fn a_resolved_copy_joins_what_a_restore_holds() {
+    let office = Office::new().await;
+    let permit = office.permit_with("1", |data| data.contacts.push(contact("bob@example.com"))).await;
+    let notice = office.notice(permit).await;
+    let flight = office.send(notice).await;
+    office.settle(flight, Outcome::Ambiguous).await;
+    hold_pending(&mut office.connect().await, moment(TODAY).now).await.unwrap();
+    assert_eq!(office.state(notice).await, "held memory_went_back");
+    let resolving = Resolving { delivery: None, outcome: Resolution::NotDelivered, reason: "asked", by: "Ann" };
+    resolve(&mut office.connect().await, notice, resolving, &today()).await.unwrap();
+    let flight = office.send(notice).await;
+    office.settle(flight, Outcome::Accepted).await;
+    assert_eq!(office.state(notice).await, "held memory_went_back", "{}", office.copies(notice).await);
+}

@@ -13,7 +13,7 @@ use crate::{
         delivery::DeliveryState,
         notice::{NoticeState, ReasonCode},
     },
-    store::Result,
+    store::{Result, claims::cancel_former_copies},
 };
 
 /// Cancels every copy that is pending, held or failed; the notice is never owed again. `reason`: 1 to 1000
@@ -34,6 +34,7 @@ pub async fn cancel(
     let reason = words::reason(reason)?;
     let step = Move::to(DeliveryState::Cancelled, Some(ReasonCode::ByPerson));
     move_copies(&mut transaction, &unsent, step, rules.moment).await?;
+    cancel_former_copies(&mut transaction, &[notice], rules.moment.now).await?;
     explain(&mut transaction, notice, Some(ReasonCode::ByPerson), Some(reason), None).await?;
     let state = conclude(&mut transaction, notice).await?;
     transaction.commit().await?;

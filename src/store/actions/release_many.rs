@@ -11,7 +11,7 @@ use crate::{
     domain::{delivery::DeliveryState, notice::ReasonCode},
     store::{
         Result, StoreError,
-        claims::refresh_states,
+        claims::{cancel_former_copies, refresh_states},
         memory,
         office_log::{self, Deed, Subject},
         permit_types::{Schedules, keep_schedules},
@@ -288,6 +288,7 @@ async fn cancel_locked(
     .await?;
     cancelled.sort_unstable();
     cancelled.dedup();
+    cancel_former_copies(connection, &cancelled, rules.moment.now).await?;
     sqlx::query!(
         "UPDATE notices SET reason_code = $2, reason = $3 WHERE id = ANY ($1)",
         &cancelled,

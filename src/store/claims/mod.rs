@@ -13,7 +13,7 @@ use addresses::follow_revived;
 pub use insert::Claim;
 pub(super) use insert::{DeliveryColumns, insert_deliveries};
 pub use supersede::refresh_states;
-pub(super) use supersede::skip_former_copies;
+pub(super) use supersede::{cancel_former_copies, skip_former_copies};
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;

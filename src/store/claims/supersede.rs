@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{Authority, Counts, Judged};
 use crate::{
     domain::{
+        delivery::DeliveryState,
         notice::ReasonCode,
         owed::{Action, Timing},
     },
@@ -122,14 +123,34 @@ pub(in crate::store) async fn skip_former_copies(
     notices: &[Uuid],
     now: DateTime<Utc>,
 ) -> Result<()> {
+    end_former_copies(connection, notices, (DeliveryState::Skipped, ReasonCode::TooLate), now).await
+}
+
+/// The same with the notices that a person cancels.
+pub(in crate::store) async fn cancel_former_copies(
+    connection: &mut PgConnection,
+    notices: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<()> {
+    end_former_copies(connection, notices, (DeliveryState::Cancelled, ReasonCode::ByPerson), now).await
+}
+
+async fn end_former_copies(
+    connection: &mut PgConnection,
+    notices: &[Uuid],
+    (state, reason): (DeliveryState, ReasonCode),
+    now: DateTime<Utc>,
+) -> Result<()> {
     if notices.is_empty() {
         return Ok(());
     }
     sqlx::query!(
-        "UPDATE deliveries d SET state = 'skipped', reason_code = 'too_late', updated_at = $2
+        "UPDATE deliveries d SET state = $2, reason_code = $3, updated_at = $4
          FROM notices n
          WHERE n.id = ANY ($1) AND d.notice_id = n.id AND n.superseded_at IS NULL AND d.state = 'superseded'",
         notices,
+        state.as_str(),
+        reason.as_str(),
         now,
     )
     .execute(connection)

@@ -114,6 +114,33 @@ async fn what_failed_in_flight_says_why_after_the_pause() {
 }
 
 #[tokio::test]
+async fn what_is_cancelled_after_a_change_of_address_is_not_owed_to_the_next() {
+    let office = Office::new().await;
+    let notice = office.pending("1").await;
+    let permit = office.permit_of(notice).await;
+    office.correct_on(TODAY, permit, |data| data.holder_email = Some("new@example.com".parse().unwrap())).await;
+    let state = cancel(&mut office.connect().await, notice, "sold", &today()).await.unwrap();
+    assert_eq!(state, NoticeState::Cancelled);
+    office.correct_on(TODAY, permit, |data| data.holder_email = Some("third@example.com".parse().unwrap())).await;
+    assert_eq!(office.state(notice).await, "cancelled by_person", "{}", office.copies(notice).await);
+}
+
+#[tokio::test]
+async fn what_a_scan_held_and_is_cancelled_after_a_change_of_address_is_not_owed_to_the_next() {
+    let office = Office::new().await;
+    let scan = held_by_scan(&office, 1).await;
+    let permit: Uuid = office.ask("SELECT id FROM permits").await.parse().unwrap();
+    let notice = office.notice(permit).await;
+    office.correct_on(TODAY, permit, |data| data.holder_email = Some("new@example.com".parse().unwrap())).await;
+    let done =
+        release_held(&mut office.connect().await, HeldBy::Scan(scan), true, "no", "tests", &today(), |_| {}).await;
+    assert_eq!(done.unwrap(), Released { cancelled: 1, ..Released::default() });
+    assert_eq!(office.state(notice).await, "cancelled by_person");
+    office.correct_on(TODAY, permit, |data| data.holder_email = Some("third@example.com".parse().unwrap())).await;
+    assert_eq!(office.state(notice).await, "cancelled by_person", "{}", office.copies(notice).await);
+}
+
+#[tokio::test]
 async fn a_mail_beside_a_letter_is_held_after_a_restore_and_found_by_the_release() {
     let office = Office::new().await;
     let permit = office.permit_with("1", |data| data.holder_email = None).await;

@@ -60,9 +60,15 @@ pub async fn give_up(
     let reason = words::reason(reason)?;
     let step = Move::to(DeliveryState::Cancelled, Some(ReasonCode::ByPerson));
     move_copies(&mut transaction, &failed, step, rules.moment).await?;
-    // Unless another copy goes on, has gone, or failed in another way, this is how the notice ends, and why.
-    let is_over = |copy: &Copy| matches!(copy.state, S::Failed | S::Cancelled | S::Skipped | S::Superseded);
+    // Unless another copy goes on, has gone, failed in another way, or comes back with its notice, this is how the notice
+    // ends, and why.
+    let may_come_back = opened.superseded.is_some();
+    let is_over = |copy: &Copy| match copy.state {
+        S::Superseded => !may_come_back,
+        state => matches!(state, S::Failed | S::Cancelled | S::Skipped),
+    };
     if opened.copies.iter().all(is_over) {
+        cancel_former_copies(&mut transaction, &[notice], rules.moment.now).await?;
         explain(&mut transaction, notice, Some(ReasonCode::ByPerson), Some(reason), None).await?;
     }
     let state = conclude(&mut transaction, notice).await?;

@@ -102,6 +102,19 @@ async fn what_was_held_beside_a_copy_in_flight_comes_back_held() {
 }
 
 #[tokio::test]
+async fn giving_up_what_failed_in_flight_leaves_the_copies_that_a_pause_took_back() {
+    let office = Office::new().await;
+    let permit = office.permit_with("1", |data| data.contacts.push(contact("bob@example.com"))).await;
+    let notice = office.notice(permit).await;
+    let flight = office.send(notice).await;
+    office.correct_on(TODAY, permit, pause(Some(TODAY))).await;
+    office.settle(flight, Outcome::Rejected).await;
+    give_up(&mut office.connect().await, notice, "moved away", &today()).await.unwrap();
+    office.correct_on(TODAY, permit, pause(None)).await;
+    assert_eq!(office.state(notice).await, "pending", "{}", office.copies(notice).await);
+}
+
+#[tokio::test]
 async fn what_failed_in_flight_says_why_after_the_pause() {
     let office = Office::new().await;
     let notice = office.pending("1").await;

@@ -24,6 +24,10 @@ impl After {
         if ends_unsent {
             return Self { state: DeliveryState::Superseded, reason, next_attempt_at: None, ..after };
         }
+        // A person held the notice while nobody knew of this copy: it joins what is held.
+        if after.state == DeliveryState::Pending && fact.held_by_person {
+            return Self { state: DeliveryState::Held, reason: Some(ReasonCode::ByPerson), ..after };
+        }
         after
     }
 

@@ -82,6 +82,7 @@ struct Facts {
     attempt_count: i32,
     has_reason: bool,
     superseded: Option<ReasonCode>,
+    held_by_person: bool,
     on_permit: bool,
     outcome: Outcome,
     reason: Option<String>,
@@ -198,6 +199,7 @@ async fn lock_and_read(connection: &mut PgConnection, settlements: &[&Settlement
     let rows = sqlx::query!(
         r#"SELECT a.id, a.outcome, a.reason, a.resolution IS NOT NULL AS "resolved!", a.transport,
                   d.notice_id, n.permit_id, d.attempt_count, n.reason_code IS NOT NULL AS "has_reason!",
+                  n.held_reason IS NOT NULL AS "held_by_person!",
                   CASE WHEN n.superseded_at IS NOT NULL THEN coalesce(n.reason_code, 'not_owed') END AS superseded,
                   d.recipient_key, d.by_request, p.holder_email,
                   ARRAY(SELECT c.email FROM contacts c WHERE c.permit_id = p.id AND c.email IS NOT NULL)
@@ -217,6 +219,7 @@ async fn lock_and_read(connection: &mut PgConnection, settlements: &[&Settlement
             attempt_count: row.attempt_count,
             has_reason: row.has_reason,
             superseded: row.superseded.map(|code| code.parse().unwrap_or(ReasonCode::NotOwed)),
+            held_by_person: row.held_by_person,
             on_permit: row.by_request
                 || is_on_permit(&row.recipient_key, row.holder_email.as_deref(), &row.contact_emails),
             outcome: row.outcome.parse()?,

@@ -169,6 +169,19 @@ async fn a_mail_beside_a_letter_is_held_after_a_restore_and_found_by_the_release
 }
 
 #[tokio::test]
+async fn a_copy_that_a_lost_owner_puts_off_joins_what_a_person_holds() {
+    let office = Office::new().await;
+    let permit = office.permit_with("1", |data| data.contacts.push(contact("bob@example.com"))).await;
+    let notice = office.notice(permit).await;
+    let flight = office.send(notice).await;
+    office.run("UPDATE processes SET renewed_at = renewed_at - interval '1 hour'").await;
+    permit_notifier::store::recovery::recover(&mut office.connect().await, moment(TODAY).now).await.unwrap();
+    hold(&mut office.connect().await, notice, "the holder called", &today()).await.unwrap();
+    office.settle(flight, Outcome::Deferred).await;
+    assert_eq!(office.state(notice).await, "held by_person", "{}", office.copies(notice).await);
+}
+
+#[tokio::test]
 async fn a_resolved_copy_joins_what_a_restore_holds() {
     let office = Office::new().await;
     let permit = office.permit_with("1", |data| data.contacts.push(contact("bob@example.com"))).await;

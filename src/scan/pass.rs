@@ -262,7 +262,7 @@ async fn exceeds_limit(
         let suppressed = load_suppressed(connection, &cases).await?;
         for case in &cases {
             let actions = decide(rules, scan, case, &schedules, &suppressed).actions;
-            wanted += actions.iter().filter(|action| makes_pending(action)).count() as u64;
+            wanted += actions.iter().filter(|action| makes_pending(case, action)).count() as u64;
         }
         if wanted > rules.claim_limit {
             return Ok(true);

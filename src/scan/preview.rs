@@ -93,14 +93,15 @@ pub async fn dry_run(rules: &ScanRules, request: ScanRequest) -> Result<ScanRepo
 fn count(items: &[Item], already: u64, limit: u64, doubted: bool) -> Counts {
     let of = |would| items.iter().filter(|item| item.would == would).count() as u64;
     let (claimed, revived) = (of(Would::Claim), of(Would::Revive));
-    let holds = doubted || (limit > 0 && claimed + revived > limit);
+    let held_again = items.iter().filter(|item| item.comes_back_held).count() as u64;
+    let holds = doubted || (limit > 0 && claimed + revived - held_again > limit);
     Counts {
         claimed,
         already_claimed: already,
         revived,
         superseded: of(Would::Supersede),
         skipped: of(Would::Skip),
-        held: if holds { claimed + revived } else { items.iter().filter(|item| item.comes_back_held).count() as u64 },
+        held: if holds { claimed + revived } else { held_again },
     }
 }
 

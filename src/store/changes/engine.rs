@@ -58,8 +58,9 @@ impl Findings {
 
     /// How many notices would become pending.
     fn wanted(&self) -> u64 {
-        let actions = self.verdicts.iter().flat_map(|verdict| &verdict.actions);
-        actions.filter(|action| makes_pending(action)).count() as u64
+        let judged = self.cases.iter().zip(&self.verdicts);
+        let actions = judged.flat_map(|(case, verdict)| verdict.actions.iter().map(move |action| (case, action)));
+        actions.filter(|(case, action)| makes_pending(case, action)).count() as u64
     }
 
     async fn write(

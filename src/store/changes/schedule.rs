@@ -70,7 +70,10 @@ pub async fn count_due(connection: &mut PgConnection, code: &str, rules: &Change
         let suppressed = load_suppressed(connection, &cases).await?;
         for case in &cases {
             let verdict = judge(&case.standing, &schedule, &case.rows, today, window);
-            due += mailable(case, verdict.actions, &suppressed).iter().filter(|action| makes_pending(action)).count();
+            due += mailable(case, verdict.actions, &suppressed)
+                .iter()
+                .filter(|action| makes_pending(case, action))
+                .count();
         }
     }
     Ok(due as u64)

@@ -106,9 +106,13 @@ pub fn mailable(case: &Case, actions: Vec<Action>, suppressed: &Suppressed) -> V
     written.collect()
 }
 
-/// Whether the action makes a notice pending, so that the brake counts it.
-pub fn makes_pending(action: &Action) -> bool {
-    matches!(action, Action::Claim(..) | Action::Revive(..))
+/// Whether the action makes a notice of the case pending, so that the brake counts it. What was held comes back held.
+pub fn makes_pending(case: &Case, action: &Action) -> bool {
+    match action {
+        Action::Claim(..) => true,
+        Action::Revive(id, ..) => !case.rows.iter().any(|row| row.id == *id && row.held),
+        _ => false,
+    }
 }
 
 /// Writes the actions of all cases; the permits are locked, as `authority` proves.

@@ -196,3 +196,23 @@ async fn a_resolved_copy_joins_what_a_restore_holds() {
     office.settle(flight, Outcome::Accepted).await;
     assert_eq!(office.state(notice).await, "held memory_went_back", "{}", office.copies(notice).await);
 }
+
+#[tokio::test]
+async fn what_comes_back_held_does_not_call_the_brake() {
+    let office = Office::new().await;
+    office.run("UPDATE schedule_steps SET class = 'courtesy' WHERE notice_type = 'expires-60d'").await;
+    let permit = office.permit("1").await;
+    office
+        .run(
+            "UPDATE deliveries SET state = 'held', reason_code = 'claim_limit'
+             WHERE notice_id = (SELECT id FROM notices WHERE notice_type = 'expires-30d');
+             UPDATE notices SET state = 'held', reason_code = 'claim_limit' WHERE notice_type = 'expires-30d'",
+        )
+        .await;
+    office.correct_on(TODAY, permit, pause(Some(TODAY))).await;
+    // One of the two becomes pending, which is as many as may.
+    let rules = ChangeRules { claim_limit: 1, ..ChangeRules::at(moment(TODAY), None) };
+    changes::correct(&mut office.connect().await, permit, None, pause(None), &rules).await.unwrap();
+    assert_eq!(office.state(office.notice(permit).await).await, "held claim_limit");
+    assert_eq!(office.state(office.notice_of(permit, "expires-60d").await).await, "pending");
+}

@@ -122,7 +122,10 @@ async fn blank(connection: &mut PgConnection, notices: &[Uuid], limit: &Limit) -
     .await?;
     sqlx::query!(
         "UPDATE notices
-         SET purged_at = $2, reason = CASE WHEN reason_code = 'by_person' THEN $3 ELSE without_addresses(reason) END,
+         SET purged_at = $2, reason = CASE WHEN reason IS NULL THEN NULL
+                           -- Without a code it is what a person said of a release or of one more copy.
+                           WHEN reason_code IS NULL OR reason_code = 'by_person' THEN $3
+                           ELSE without_addresses(reason) END,
              held_reason = CASE WHEN held_reason IS NULL THEN NULL ELSE $3 END
          WHERE id = ANY ($1)",
         notices,

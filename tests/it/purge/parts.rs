@@ -38,6 +38,10 @@ async fn what_people_and_servers_said_goes_and_how_a_letter_was_posted_stays() {
     let cancelled = post.copy_to("cancelled@x.example").await.notice_id;
     actions::hold(&mut session, cancelled, "Zoe Bell asks", &rules(&post)).await.expect("it waits");
     actions::cancel(&mut session, cancelled, "Zoe Bell wants none", &rules(&post)).await.expect("it will not go");
+    post.permit("released@x.example").await;
+    let released = post.copy_to("released@x.example").await.notice_id;
+    actions::hold(&mut session, released, "wait", &rules(&post)).await.expect("it waits");
+    actions::release(&mut session, released, Some("Zoe Bell called"), &rules(&post)).await.expect("it goes");
     let told = post.permit("told@x.example").await;
     post.correct(told, |permit| {
         permit.site_address = Some("1 Zoe Bell Lane".to_owned());

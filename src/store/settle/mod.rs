@@ -85,15 +85,15 @@ struct Facts {
     held_by_person: bool,
     on_permit: bool,
     outcome: Outcome,
-    reason: Option<String>,
-    resolved: bool,
+    /// Why it is ambiguous, unless a person has said what became of it.
+    doubt: Option<String>,
     transport: Transport,
 }
 
 impl Facts {
     fn is_open(&self) -> bool {
         self.outcome == Outcome::Sending
-            || (self.outcome == Outcome::Ambiguous && self.reason.as_deref() == Some(OWNER_LOST) && !self.resolved)
+            || (self.outcome == Outcome::Ambiguous && self.doubt.as_deref() == Some(OWNER_LOST))
     }
 
     /// The copy's address left the permit while its notice is still owed.
@@ -197,7 +197,7 @@ async fn write_endings(connection: &mut PgConnection, open: &[Ending<'_>], now: 
 async fn lock_and_read(connection: &mut PgConnection, settlements: &[&Settlement]) -> Result<HashMap<Uuid, Facts>> {
     let attempts: Vec<Uuid> = settlements.iter().map(|settlement| settlement.attempt_id).collect();
     let rows = sqlx::query!(
-        r#"SELECT a.id, a.outcome, a.reason, a.resolution IS NOT NULL AS "resolved!", a.transport,
+        r#"SELECT a.id, a.outcome, CASE WHEN a.resolution IS NULL THEN a.reason END AS doubt, a.transport,
                   d.notice_id, n.permit_id, d.attempt_count, n.reason_code IS NOT NULL AS "has_reason!",
                   n.held_reason IS NOT NULL AS "held_by_person!",
                   CASE WHEN n.superseded_at IS NOT NULL THEN coalesce(n.reason_code, 'not_owed') END AS superseded,
@@ -223,8 +223,7 @@ async fn lock_and_read(connection: &mut PgConnection, settlements: &[&Settlement
             on_permit: row.by_request
                 || is_on_permit(&row.recipient_key, row.holder_email.as_deref(), &row.contact_emails),
             outcome: row.outcome.parse()?,
-            reason: row.reason,
-            resolved: row.resolved,
+            doubt: row.doubt,
             transport: row.transport.parse()?,
         };
         Ok((row.id, fact))

@@ -13,7 +13,7 @@ use super::{
     missing::{Missing, find_missing},
     plan::{self, Tally},
     record::{self, FileKept},
-    write::{self, Plans},
+    write,
 };
 use crate::domain::calendar::day_in;
 use crate::store::{
@@ -54,9 +54,9 @@ pub struct Job<'j> {
 }
 
 impl Job<'_> {
-    /// These plans if the file is large.
-    pub(super) fn plans(&self, large: Plans) -> Plans {
-        if self.rows < MANY { Plans::Usual } else { large }
+    /// Whether it matters what the database thinks how many rows there are.
+    pub(super) fn is_large(&self) -> bool {
+        self.rows >= MANY
     }
 }
 
@@ -100,7 +100,7 @@ pub enum Commit {
 
 /// Key of the transaction lock that lets one import apply at a time.
 const LOCK: i64 = 8_099_005_319_141_944_951;
-/// From so many rows on it matters what the database thinks how many there are.
+/// From so many rows on an import is large.
 const MANY: u64 = 1000;
 /// How many archived permits are listed.
 pub const ARCHIVED_LISTED: u32 = 1000;
@@ -256,10 +256,13 @@ async fn write_all(connection: &mut PgConnection, job: &Job<'_>) -> Result<Optio
     let contradictions = if alone { Contradictions::default() } else { find_contradictions(connection, id).await? };
     record::insert_import(connection, id, job.file, job.rules.by, job.at).await?;
     let notices_from = (!job.catch_up).then_some(moment.today);
-    write::plan_for(connection, job.plans(Plans::ManyByMany)).await?;
+    write::allow_nested_loops(connection, !job.is_large()).await?;
     let created = write::insert_permits(connection, id, notices_from, moment.today, moment.now).await?;
     if created < permits.created {
         return Ok(None);
+    }
+    if job.is_large() {
+        write::count_permits(connection, created).await?;
     }
     history::record_import_creations(connection, id, job.rules.by, moment.now).await?;
     history::record_import_changes(connection, id, job.rules.by, moment.now).await?;
@@ -293,7 +296,7 @@ async fn write_notices(connection: &mut PgConnection, job: &Job<'_>) -> Result<(
     let horizon = job.rules.window.map(|window| window.next_window_day_on_or_after(tomorrow));
     let horizon = horizon.and_then(|day| day.pred_opt()).unwrap_or(today);
     let affected = write::find_affected(connection, job.id, job.catch_up, today, horizon).await?;
-    write::plan_for(connection, job.plans(Plans::FewOfMany)).await?;
+    write::allow_nested_loops(connection, true).await?;
     let permits: Vec<Uuid> = affected.iter().map(|one| one.permit_id).collect();
     let confirmed = affected.iter().filter(|one| job.catch_up && one.renewed);
     let renewals: Renewals = confirmed.map(|one| one.permit_id).collect();

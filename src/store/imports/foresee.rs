@@ -10,10 +10,7 @@ use chrono::{Days, NaiveDate};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{
-    apply::Job,
-    write::{self, Plans},
-};
+use super::{apply::Job, write};
 use crate::{
     domain::{outlook::outlook, schedule::Schedule},
     store::{
@@ -63,9 +60,9 @@ pub(super) async fn messages(connection: &mut PgConnection, job: &Job<'_>) -> Re
     let last = today.checked_add_days(Days::new(DAYS_AHEAD - 1)).unwrap_or(today);
     // A step is brought forward by less than a week.
     let horizon = last.checked_add_days(Days::new(if window.is_some() { 7 } else { 0 })).unwrap_or(last);
-    write::plan_for(connection, job.plans(Plans::ManyByMany)).await?;
+    write::allow_nested_loops(connection, !job.is_large()).await?;
     let affected = write::find_affected(connection, job.id, job.catch_up, today, horizon).await?;
-    write::plan_for(connection, job.plans(Plans::FewOfMany)).await?;
+    write::allow_nested_loops(connection, true).await?;
     let permits: Vec<Uuid> = affected.iter().map(|one| one.permit_id).collect();
     let schedules = load_schedules(&mut *connection).await?;
     let nothing = Schedule::default();
@@ -90,7 +87,6 @@ pub(super) async fn messages(connection: &mut PgConnection, job: &Job<'_>) -> Re
             }
         }
     }
-    write::plan_for(connection, Plans::Usual).await?;
     Ok(messages)
 }
 

@@ -1,7 +1,7 @@
 //! Writing the plan of an import: permits, terms, expiry periods and contacts, one statement each.
 
 use chrono::{DateTime, NaiveDate, Utc};
-use sqlx::PgConnection;
+use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
 use crate::store::Result;
@@ -39,7 +39,7 @@ pub(super) async fn insert_terms(connection: &mut PgConnection, import: Uuid, no
     let inserted = sqlx::query!(
         "INSERT INTO terms (permit_id, number, issued_on, effective_on, expires_on, recorded_at)
          SELECT s.permit_id,
-                coalesce((SELECT max(number) FROM terms t WHERE t.permit_id = s.permit_id), 0)
+                coalesce(before.number, 0)
                     + row_number() OVER (PARTITION BY s.permit_id ORDER BY s.expires_on, s.effective_on NULLS FIRST),
                 s.issued_on, s.effective_on, s.expires_on, $2
          FROM (SELECT DISTINCT ON (i.permit_id, r.expires_on, r.effective_on)
@@ -47,7 +47,9 @@ pub(super) async fn insert_terms(connection: &mut PgConnection, import: Uuid, no
                FROM import_permits i JOIN import_rows r ON r.import_id = i.import_id AND r.number_key = i.number_key
                WHERE i.import_id = $1
                  AND (i.outcome = 'created' OR (i.outcome = 'renewed' AND r.expires_on > i.present_expires_on))
-               ORDER BY i.permit_id, r.expires_on, r.effective_on, r.file_row DESC) AS s",
+               ORDER BY i.permit_id, r.expires_on, r.effective_on, r.file_row DESC) AS s
+         LEFT JOIN (SELECT t.permit_id, max(t.number) AS number FROM terms t JOIN import_permits i USING (permit_id)
+                    WHERE i.import_id = $1 AND i.outcome = 'renewed' GROUP BY t.permit_id) AS before USING (permit_id)",
         import,
         now,
     );
@@ -193,27 +195,34 @@ pub(super) async fn find_affected(
     Ok(affected.fetch_all(connection).await?)
 }
 
-/// How the statements that follow in this transaction are planned, those by which the database looks after references
-/// included. A table that an import filled which then broke off counts as empty in the statistics, and is full a moment
-/// after the next one wrote to it: reading or looping over all of its rows for each row of the file would not end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Plans {
-    /// As the statistics have it.
-    Usual,
-    /// Many rows meet many: never by nested loops, and a row is found by an index.
-    ManyByMany,
-    /// A few of many rows at a time: found by an index.
-    FewOfMany,
+/// Whether the statements that follow in this transaction may join by nested loops. A table that an import filled which
+/// then broke off counts as empty in the statistics, and is full a moment after the next one wrote to it: a loop over
+/// all of its rows for each row of the file would not end. Of many rows it is never the best way.
+pub(super) async fn allow_nested_loops(connection: &mut PgConnection, may: bool) -> Result<()> {
+    let setting = if may { "on" } else { "off" };
+    sqlx::query!(r#"SELECT set_config('enable_nestloop', $1, true) AS "set!""#, setting).fetch_one(connection).await?;
+    Ok(())
 }
 
-pub(super) async fn plan_for(connection: &mut PgConnection, plans: Plans) -> Result<()> {
-    let set = |on| if on { "on" } else { "off" };
-    sqlx::query!(
-        r#"SELECT set_config('enable_nestloop', $1, true) AS "loops!", set_config('enable_seqscan', $2, true) AS "reads!""#,
-        set(plans != Plans::ManyByMany),
-        set(plans == Plans::Usual),
-    )
-    .fetch_one(connection)
-    .await?;
+/// Counts the permits anew if so many were just created that the statistics know nothing of most. Each row that refers to
+/// a permit finds it by a plan that goes by them, and of a table that counts as empty some other index, or none, looks as
+/// good as the right one. Who holds the table, such as a VACUUM by hand, is waited for no longer than for other locks;
+/// then the import goes on as it can.
+pub(super) async fn count_permits(connection: &mut PgConnection, created: u64) -> Result<()> {
+    let known = sqlx::query_scalar!(r#"SELECT reltuples AS "rows!" FROM pg_class WHERE oid = 'permits'::regclass"#);
+    let known = known.fetch_one(&mut *connection).await?;
+    if f64::from(known) >= created as f64 {
+        return Ok(());
+    }
+    let mut counting = connection.begin().await?;
+    match sqlx::query!("ANALYZE permits").execute(&mut *counting).await {
+        Ok(_) => counting.commit().await?,
+        Err(error) => {
+            counting.rollback().await?;
+            tracing::warn!(
+                "the permits could not be counted in the midst of an import, which may take longer: {error}"
+            );
+        }
+    }
     Ok(())
 }

@@ -86,6 +86,8 @@ pub struct Group {
 pub const OLDER: &str = "older";
 /// The subject of those that are held because the memory went back.
 pub const RESTORED: &str = "restored";
+/// The subject of those in the midst of which processes died again and again.
+pub const DIED: &str = "processes died";
 
 /// Mails that failed for good or came back and wait for a person, by the day on which they did; the newest are counted.
 pub async fn failed_by_day(connection: &mut PgConnection, zone: Tz, today: NaiveDate) -> Result<Vec<Group>> {
@@ -134,12 +136,13 @@ pub async fn ambiguous_by_day(
     Ok(groups.fetch_all(connection).await?)
 }
 
-/// Notices that are held, by the scan or import that did, or because the memory went back, or by people.
+/// Notices that are held, by the scan or import that did, or because the memory went back or processes died, or by people.
 pub async fn held_by_cause(connection: &mut PgConnection) -> Result<Vec<Group>> {
     let groups = sqlx::query_as!(
         Group,
         r#"SELECT CASE reason_code WHEN 'claim_limit' THEN coalesce('scan ' || scan_id, 'import ' || import_id, '')
-                                   WHEN 'memory_went_back' THEN 'restored' ELSE 'by hand' END AS "subject!",
+                                   WHEN 'memory_went_back' THEN 'restored'
+                                   WHEN 'owner_died' THEN 'processes died' ELSE 'by hand' END AS "subject!",
                   count(*) AS "count!"
            FROM (SELECT reason_code, scan_id, import_id FROM notices WHERE state = 'held' ORDER BY id DESC LIMIT $1) held
            GROUP BY 1 ORDER BY 1"#,

@@ -109,6 +109,9 @@ fn cause(group: &Group) -> String {
         Some(("scan", id)) => format!("the scan {id} found more than SCAN_CLAIM_LIMIT"),
         Some(("import", id)) => format!("the import {id} made more due than SCAN_CLAIM_LIMIT"),
         _ if subject == watched::RESTORED => "the database was restored or moved".to_owned(),
+        _ if subject == watched::DIED => {
+            format!("processes died three times in the midst of {}", which(group.count, "it", "them"))
+        }
         _ => format!("somebody holds {}", which(group.count, "it", "them")),
     }
 }

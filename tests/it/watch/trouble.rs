@@ -26,8 +26,9 @@ const STANDING: &str = "SELECT kind || ' ' || subject FROM alarms WHERE cleared_
 async fn an_old_notice_that_is_held_does_not_hide_what_an_import_holds() {
     let office = TestOffice::new().await;
     let mut watcher = Watcher::new(rules(&office)).await;
-    office.permit_expiring_in(30).await;
-    office.permit_expiring_in(30).await;
+    for _ in 0..3 {
+        office.permit_expiring_in(30).await;
+    }
     office.scan().await;
     let hold = |reason: &str, import: &str| {
         format!(
@@ -57,6 +58,9 @@ async fn an_old_notice_that_is_held_does_not_hide_what_an_import_holds() {
     office.sql("UPDATE notices SET state = 'cancelled' WHERE reason_code = 'claim_limit'").await;
     watcher.look().await;
     assert_eq!(office.text(STANDING).await, ["held by hand"]);
+    office.sql(&hold("owner_died", "held_reason = NULL")).await;
+    let raised = watcher.look().await;
+    assert_eq!(raised[0].detail, "1 notice waits for a person: processes died three times in the midst of it.");
     office.close().await;
 }
 
